@@ -1,0 +1,38 @@
+//go:build pin
+
+package correx
+
+import (
+	_ "charm.land/bubbles/v2/textarea"
+	_ "charm.land/bubbles/v2/viewport"
+	_ "charm.land/bubbletea/v2"
+	_ "charm.land/lipgloss/v2"
+	_ "github.com/alecthomas/kong"
+	_ "github.com/asynkron/protoactor-go/actor"
+	_ "github.com/cockroachdb/datadriven"
+	_ "github.com/coder/websocket"
+	_ "github.com/google/jsonschema-go/jsonschema"
+	_ "github.com/google/uuid"
+	_ "github.com/knadh/koanf/parsers/yaml"
+	_ "github.com/knadh/koanf/providers/confmap"
+	_ "github.com/knadh/koanf/providers/env/v2"
+	_ "github.com/knadh/koanf/providers/rawbytes"
+	_ "github.com/knadh/koanf/v2"
+	_ "github.com/lmittmann/tint"
+	_ "github.com/rogpeppe/go-internal/testscript"
+	_ "github.com/sashabaranov/go-openai"
+	_ "github.com/stretchr/testify/require"
+	_ "github.com/tiktoken-go/tokenizer/codec"
+	_ "github.com/tmaxmax/go-sse"
+	_ "go.etcd.io/bbolt"
+	_ "go.uber.org/fx"
+	_ "go.uber.org/fx/fxtest"
+	_ "go.uber.org/goleak"
+	_ "golang.org/x/sync/errgroup"
+	_ "golang.org/x/time/rate"
+	_ "google.golang.org/protobuf/cmd/protoc-gen-go"
+	_ "google.golang.org/protobuf/proto"
+	_ "google.golang.org/grpc/codes"
+	_ "go.opentelemetry.io/otel/exporters/prometheus"
+	_ "pgregory.net/rapid"
+)

@@ -84,3 +84,5 @@ require (
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/tools v0.36.0 // indirect
 )
+
+tool google.golang.org/protobuf/cmd/protoc-gen-go

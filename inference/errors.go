@@ -1,0 +1,80 @@
+package inference
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Kind is what the rest of the product may know of a failed call.
+type Kind string
+
+// Kinds.
+const (
+	KindCanceled        Kind = "canceled"
+	KindTimeout         Kind = "timeout"
+	KindRateLimited     Kind = "rate_limited"
+	KindOverloaded      Kind = "overloaded"
+	KindAuth            Kind = "auth"
+	KindQuota           Kind = "quota"
+	KindBadRequest      Kind = "bad_request"
+	KindContextOverflow Kind = "context_overflow"
+	KindContentFiltered Kind = "content_filtered"
+	KindTruncated       Kind = "truncated"
+	KindUnavailable     Kind = "unavailable"
+	KindConfig          Kind = "config"
+	// KindProvider: the provider reported an error that fits no other kind.
+	KindProvider Kind = "provider"
+)
+
+// Error is a failed call. Message is the provider's own text, bounded and free of secrets.
+type Error struct {
+	Kind     Kind
+	Provider string
+	Message  string
+	// Status is the HTTP status, 0 if there was none.
+	Status int
+	// RetryAfter is what the provider asked for, 0 if it did not.
+	RetryAfter time.Duration
+	// RequestID is the provider's, for its support.
+	RequestID string
+	Err       error
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	text := string(e.Kind)
+	if e.Provider != "" {
+		text = e.Provider + ": " + text
+	}
+	if e.Status != 0 {
+		text += fmt.Sprintf(" (status %d)", e.Status)
+	}
+	if e.Message != "" {
+		text += ": " + e.Message
+	}
+	return text
+}
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Retryable says whether the same call may succeed later.
+func (e *Error) Retryable() bool {
+	switch e.Kind {
+	case KindTimeout, KindRateLimited, KindOverloaded, KindTruncated, KindUnavailable, KindProvider:
+		return true
+	case KindCanceled, KindAuth, KindQuota, KindBadRequest, KindContextOverflow, KindContentFiltered, KindConfig:
+		return false
+	}
+	return false
+}
+
+// KindOf gives the kind of err; KindProvider if it is no *Error.
+func KindOf(err error) Kind {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Kind
+	}
+	return KindProvider
+}

@@ -1,0 +1,85 @@
+// Package inference is the port to models: what a provider is, how a request is routed to one, and the kinds of errors that
+// the rest of the product distinguishes. Drivers (openai, offline) live in folders below.
+//
+// The only thing of a session that a provider ever sees is a contextpack.Pack: a type that cannot hold a raw event, an
+// artifact or a tool output (I3).
+package inference
+
+import (
+	"context"
+
+	"github.com/correx/correx-actors/core/contextpack"
+)
+
+// Request is one model call.
+type Request struct {
+	// RunID and SessionID are for logs and traces only.
+	RunID     string
+	SessionID string
+	// Model is the provider's name of the model; empty: the provider's default.
+	Model string
+	Pack  contextpack.Pack
+	// MaxTokens bounds the answer; 0: the provider's default.
+	MaxTokens int
+}
+
+// Event is what a call reports while it runs.
+//
+//sumtype:decl
+type Event interface{ isEvent() }
+
+// Connected: the provider has accepted the call (response headers are here).
+type Connected struct{}
+
+// Activity: bytes came that carry no visible text (keep-alive, reasoning). Any activity resets the stall clock.
+type Activity struct{}
+
+// Delta: visible text.
+type Delta struct{ Text string }
+
+func (Connected) isEvent() {}
+func (Activity) isEvent()  {}
+func (Delta) isEvent()     {}
+
+// FinishReason is why the model stopped, in the provider's words; these two are acted on.
+const (
+	FinishStop   = "stop"
+	FinishLength = "length"
+)
+
+// Completion is a whole answer; its text is the sum of the deltas.
+type Completion struct {
+	FinishReason string
+	Usage        Usage
+	// Model that answered, as the provider named it.
+	Model string
+}
+
+// Usage counts tokens. Known false means that the provider did not say.
+type Usage struct {
+	InputTokens  uint64
+	OutputTokens uint64
+	Known        bool
+}
+
+// Provider is a model backend. Infer calls report, on its own goroutine and never after it returned, for everything that
+// comes; it returns when the answer is whole or the call has failed. When ctx ends it closes the upstream call at once and returns an
+// *Error of KindCanceled (I10); every other failure is an *Error too. A report that returns an error stops the call with that error.
+type Provider interface {
+	// Name identifies the provider in logs, routes and errors.
+	Name() string
+	Infer(ctx context.Context, req Request, report func(Event) error) (Completion, error)
+}
+
+// Route is a routed request: which provider takes it, under which model name, and why.
+type Route struct {
+	Provider Provider
+	Model    string
+	Reason   string
+}
+
+// Router chooses a provider for a model name ("" = the default).
+type Router interface {
+	// Route errors: *Error of KindConfig when no provider serves the model.
+	Route(ctx context.Context, model string) (Route, error)
+}

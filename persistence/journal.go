@@ -1,0 +1,208 @@
+// Package persistence is the journal port: two record streams per session, the event log and the turn ledger, written
+// together or not at all. Drivers live in folders below and pass the one contract suite, persistence/journaltest.
+//
+// The port knows nothing of what records mean; Replay folds them with a reducer that the caller gives.
+package persistence
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/correx/correx-actors/messages"
+)
+
+// Journal stores the records of all sessions. Every method may be called from any goroutine.
+type Journal interface {
+	// Claim makes the caller the only writer of a session: appends under an older epoch get ErrFenced from now on. It makes
+	// no session: one that has no record yet has heads 0. Errors: ErrDeleted, ErrClosed, ErrUnavailable, ErrCorrupt, ErrFailed.
+	Claim(ctx context.Context, key messages.Key, owner Owner) (Claim, error)
+
+	// Append stores all of batch or nothing, and calls done once it is durable or surely refused. It never blocks and never
+	// calls done before it returns nor on the caller's goroutine; done must not block. For one session the calls are carried out, and answered, in
+	// their order. Errors given to done: all but ErrUnknownSession.
+	//
+	// A batch whose records have the ids of the last append of this session under the same epoch is answered as that one was
+	// (Appended.Duplicate), so that after ErrUnknown the same batch can be tried again.
+	Append(key messages.Key, expect Expect, batch Batch, done func(Appended, error))
+
+	// Replay yields the records of one stream with a sequence greater than after, in order, up to the head at the time of the call. A record is
+	// valid until the next step. No transaction is held while the caller's code runs. A session without records yields none.
+	// Errors: ErrCorrupt (checksum, hole, missing tail), ErrDeleted, ErrClosed, ErrUnavailable, the cause of ctx. An error ends the sequence.
+	Replay(ctx context.Context, key messages.Key, stream messages.Stream, after uint64) iter.Seq2[messages.Record, error]
+
+	// Feed yields the event-log records of all sessions after a position, in one order that all readers see; with follow it
+	// waits for new ones until ctx ends. Errors: ErrStaleCursor, ErrCorrupt, ErrClosed, ErrUnavailable, the cause of ctx.
+	Feed(ctx context.Context, after Position, follow bool) iter.Seq2[FeedRecord, error]
+
+	// Session tells of one session. Errors: ErrUnknownSession if it has no record, ErrDeleted, ErrClosed, ErrUnavailable.
+	Session(ctx context.Context, key messages.Key) (SessionInfo, error)
+
+	// Sessions yields a tenant's sessions in the byte order of their ids, after one id ("" = from the first), without deleted ones.
+	Sessions(ctx context.Context, tenant messages.TenantID, after messages.SessionID) iter.Seq2[SessionInfo, error]
+
+	// OpenSessions yields every session whose last append left it with open work, of all tenants.
+	OpenSessions(ctx context.Context) iter.Seq2[SessionInfo, error]
+
+	// Lookup reads one entry of a session's index; false if it has none. Errors: ErrDeleted, ErrClosed, ErrCorrupt, ErrUnavailable.
+	Lookup(ctx context.Context, key messages.Key, index Index, name string) ([]byte, bool, error)
+
+	// Delete writes a tombstone: the id is never used again. Records, index entries and feed entries are freed in bounded steps; it returns
+	// when all are gone, and may be called again to go on after an interruption. Errors: ErrFenced, ErrConflict, ErrUnknownSession, ErrClosed, ErrUnavailable.
+	Delete(ctx context.Context, key messages.Key, expect Expect) error
+
+	// Stats tells the size of the store.
+	Stats(ctx context.Context) (Stats, error)
+
+	// Healthy is nil while appends can succeed; else ErrFailed or ErrClosed with the reason.
+	Healthy() error
+
+	// Close waits for the appends that were taken, then closes. Later calls get ErrClosed.
+	Close() error
+}
+
+// Owner says who claims: the node's id and the address under which others reach it. Both may be empty on one node.
+type Owner struct {
+	Node    string
+	Address string
+}
+
+// Claim is the right to write a session.
+type Claim struct {
+	Epoch      uint64
+	EventHead  uint64
+	LedgerHead uint64
+}
+
+// Expect is what the writer believes: its epoch and the last sequence of both streams.
+type Expect struct {
+	Epoch      uint64
+	EventHead  uint64
+	LedgerHead uint64
+}
+
+// Batch is one append.
+type Batch struct {
+	// Records of both streams; each stream's records get the next sequences in their order.
+	Records []messages.Record
+	// Index entries, written in the same transaction; a nil Value removes the entry.
+	Index []IndexPut
+	// Open says whether the session has unfinished turns after this append.
+	Open OpenMark
+	// PruneLedger: remove the session's ledger records before the first ledger record of this batch, in the same transaction.
+	// That record must be a checkpoint of everything before it.
+	PruneLedger bool
+}
+
+// OpenMark changes a session's place in the set of sessions with open work.
+type OpenMark uint8
+
+// Open marks.
+const (
+	OpenKeep OpenMark = iota
+	OpenSet
+	OpenClear
+)
+
+// Index names a session's index.
+type Index uint8
+
+// Indexes.
+const (
+	// IndexTurn: turn id → messages.TurnStatus.
+	IndexTurn Index = 1
+	// IndexIdempotency: idempotency key → turn id, content hash and expiry.
+	IndexIdempotency Index = 2
+)
+
+// IndexPut is one index entry; Name has 1 to 256 bytes.
+type IndexPut struct {
+	Index Index
+	Name  string
+	Value []byte
+}
+
+// Appended tells where a batch went: the heads after it.
+type Appended struct {
+	EventHead  uint64
+	LedgerHead uint64
+	// Position of the last event record in the feed; 0 if the batch had none.
+	Position uint64
+	// Duplicate: the batch had been stored before, by an earlier try.
+	Duplicate bool
+}
+
+// Position is a place in the feed of one incarnation of a store. The zero Position is before the first record.
+type Position struct {
+	Incarnation string
+	N           uint64
+}
+
+// FeedRecord is an event-log record with its session.
+type FeedRecord struct {
+	Key    messages.Key
+	Record messages.Record
+	After  Position
+}
+
+// SessionInfo is a session's row.
+type SessionInfo struct {
+	Key        messages.Key
+	EventHead  uint64
+	LedgerHead uint64
+	// LedgerStart is the sequence of the oldest ledger record that is kept; 0 if there is none.
+	LedgerStart uint64
+	Epoch       uint64
+	Open        bool
+	// LastAppend is the writer's time of the last append; information only.
+	LastAppend time.Time
+}
+
+// Stats is the size of a store. Unknown numbers are 0.
+type Stats struct {
+	Driver      string
+	Incarnation string
+	Sessions    uint64
+	Open        uint64
+	Events      uint64
+	FileBytes   int64
+	FreeBytes   int64
+	// Appends and Commits since the store was opened: their ratio is the group-commit size.
+	Appends uint64
+	Commits uint64
+}
+
+// Errors of journals. What a session's actor does on each stands in docs/journal.md.
+var (
+	// ErrFull: surely not stored; the queue, quota or disk is full. Try again later.
+	ErrFull = errors.New("journal is full")
+	// ErrTooLarge: surely not stored; a record or the batch is over the limit.
+	ErrTooLarge = errors.New("record too large")
+	// ErrUnavailable: surely not stored; the store cannot be reached.
+	ErrUnavailable = errors.New("journal is unavailable")
+	// ErrConflict: surely not stored; a head is not what the writer expected. Wrapped in ConflictError.
+	ErrConflict = errors.New("journal head has moved")
+	// ErrUnknown: may be stored. Append the same batch again to learn.
+	ErrUnknown = errors.New("outcome of the append is unknown")
+	// ErrFenced: surely not stored; a newer epoch owns the session.
+	ErrFenced = errors.New("a newer epoch owns the session")
+	// ErrFailed: a sync failed, what the disk holds is unknown; the driver refuses everything until it is opened again.
+	ErrFailed = errors.New("journal has failed")
+	// ErrCorrupt: a record of this session is damaged or missing. Wrapped in CorruptError.
+	ErrCorrupt = errors.New("journal record is corrupt")
+	// ErrClosed: the journal is closed.
+	ErrClosed = errors.New("journal is closed")
+	// ErrDeleted: the session has a tombstone.
+	ErrDeleted = errors.New("session is deleted")
+	// ErrUnknownSession: the session has no record.
+	ErrUnknownSession = errors.New("unknown session")
+	// ErrStaleCursor: the position belongs to another incarnation of the store, or lies past its end.
+	ErrStaleCursor = errors.New("position is of another journal")
+	// ErrLocked: another process holds the store. Returned when a driver is opened.
+	ErrLocked = errors.New("journal is in use by another process")
+	// ErrFormat: the store's format is newer than this build, or it is no journal at all. Returned when a driver is opened.
+	ErrFormat = errors.New("journal format is not readable by this build")
+	// ErrInvalid: a programming error in the batch (empty type name, index name of 0 bytes, no records).
+	ErrInvalid = errors.New("invalid batch")
+)

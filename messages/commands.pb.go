@@ -127,8 +127,10 @@ type SubmitTurn struct {
 	Sender         string        `protobuf:"bytes,6,opt,name=sender,proto3" json:"sender,omitempty"`
 	Model          string        `protobuf:"bytes,7,opt,name=model,proto3" json:"model,omitempty"`
 	Attachments    []*Attachment `protobuf:"bytes,8,rep,name=attachments,proto3" json:"attachments,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// True: once accepted, the sender is subscribed to new output items unless it already is a subscriber.
+	Subscribe     bool `protobuf:"varint,9,opt,name=subscribe,proto3" json:"subscribe,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SubmitTurn) Reset() {
@@ -215,6 +217,13 @@ func (x *SubmitTurn) GetAttachments() []*Attachment {
 		return x.Attachments
 	}
 	return nil
+}
+
+func (x *SubmitTurn) GetSubscribe() bool {
+	if x != nil {
+		return x.Subscribe
+	}
+	return false
 }
 
 // TurnAccepted answers SubmitTurn once the turn is durable (I6).
@@ -1240,7 +1249,7 @@ const file_correx_v1_commands_proto_rawDesc = "" +
 	"\fStartSession\x120\n" +
 	"\x06config\x18\x01 \x01(\v2\x18.correx.v1.SessionConfigR\x06config\">\n" +
 	"\x0eSessionStarted\x12,\n" +
-	"\x05state\x18\x01 \x01(\v2\x16.correx.v1.SessionViewR\x05state\"\x93\x02\n" +
+	"\x05state\x18\x01 \x01(\v2\x16.correx.v1.SessionViewR\x05state\"\xb1\x02\n" +
 	"\n" +
 	"SubmitTurn\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x12\n" +
@@ -1251,7 +1260,8 @@ const file_correx_v1_commands_proto_rawDesc = "" +
 	"\x06resume\x18\x05 \x01(\v2\x16.correx.v1.ResumeTokenR\x06resume\x12\x16\n" +
 	"\x06sender\x18\x06 \x01(\tR\x06sender\x12\x14\n" +
 	"\x05model\x18\a \x01(\tR\x05model\x127\n" +
-	"\vattachments\x18\b \x03(\v2\x15.correx.v1.AttachmentR\vattachments\"\xb3\x01\n" +
+	"\vattachments\x18\b \x03(\v2\x15.correx.v1.AttachmentR\vattachments\x12\x1c\n" +
+	"\tsubscribe\x18\t \x01(\bR\tsubscribe\"\xb3\x01\n" +
 	"\fTurnAccepted\x12\x17\n" +
 	"\aturn_id\x18\x01 \x01(\tR\x06turnId\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12 \n" +

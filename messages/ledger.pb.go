@@ -116,11 +116,13 @@ func (x *TurnAdmitted) GetTurn() *Turn {
 
 // RunStarted: the run of the first turn takes its turns; attempts count from 1.
 type RunStarted struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	TurnIds       []string               `protobuf:"bytes,2,rep,name=turn_ids,json=turnIds,proto3" json:"turn_ids,omitempty"`
-	Attempt       uint32                 `protobuf:"varint,3,opt,name=attempt,proto3" json:"attempt,omitempty"`
-	StartedAt     *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	RunId     string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	TurnIds   []string               `protobuf:"bytes,2,rep,name=turn_ids,json=turnIds,proto3" json:"turn_ids,omitempty"`
+	Attempt   uint32                 `protobuf:"varint,3,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	StartedAt *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"`
+	// How often the run was started again after a crash; an orderly stop does not count.
+	Recoveries    uint32 `protobuf:"varint,5,opt,name=recoveries,proto3" json:"recoveries,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -181,6 +183,13 @@ func (x *RunStarted) GetStartedAt() *timestamppb.Timestamp {
 		return x.StartedAt
 	}
 	return nil
+}
+
+func (x *RunStarted) GetRecoveries() uint32 {
+	if x != nil {
+		return x.Recoveries
+	}
+	return 0
 }
 
 // RunSuspended: the process stopped in order while the run was active; recovery starts it again without counting an attempt.
@@ -791,14 +800,17 @@ const file_correx_v1_ledger_proto_rawDesc = "" +
 	"\x11SessionConfigured\x120\n" +
 	"\x06config\x18\x01 \x01(\v2\x18.correx.v1.SessionConfigR\x06config\"3\n" +
 	"\fTurnAdmitted\x12#\n" +
-	"\x04turn\x18\x01 \x01(\v2\x0f.correx.v1.TurnR\x04turn\"\x93\x01\n" +
+	"\x04turn\x18\x01 \x01(\v2\x0f.correx.v1.TurnR\x04turn\"\xb3\x01\n" +
 	"\n" +
 	"RunStarted\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x19\n" +
 	"\bturn_ids\x18\x02 \x03(\tR\aturnIds\x12\x18\n" +
 	"\aattempt\x18\x03 \x01(\rR\aattempt\x129\n" +
 	"\n" +
-	"started_at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\"%\n" +
+	"started_at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\x12\x1e\n" +
+	"\n" +
+	"recoveries\x18\x05 \x01(\rR\n" +
+	"recoveries\"%\n" +
 	"\fRunSuspended\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\"\xb8\x03\n" +
 	"\bRunEnded\x12\x15\n" +

@@ -1279,6 +1279,67 @@ func (x *PackView) GetTokenizer() string {
 	return ""
 }
 
+// IdempotencyEntry is the value of the journal's idempotency index (I8).
+type IdempotencyEntry struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	TurnId        string                 `protobuf:"bytes,1,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
+	ContentHash   []byte                 `protobuf:"bytes,2,opt,name=content_hash,json=contentHash,proto3" json:"content_hash,omitempty"`
+	ExpiresAt     *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IdempotencyEntry) Reset() {
+	*x = IdempotencyEntry{}
+	mi := &file_correx_v1_types_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IdempotencyEntry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IdempotencyEntry) ProtoMessage() {}
+
+func (x *IdempotencyEntry) ProtoReflect() protoreflect.Message {
+	mi := &file_correx_v1_types_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IdempotencyEntry.ProtoReflect.Descriptor instead.
+func (*IdempotencyEntry) Descriptor() ([]byte, []int) {
+	return file_correx_v1_types_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *IdempotencyEntry) GetTurnId() string {
+	if x != nil {
+		return x.TurnId
+	}
+	return ""
+}
+
+func (x *IdempotencyEntry) GetContentHash() []byte {
+	if x != nil {
+		return x.ContentHash
+	}
+	return nil
+}
+
+func (x *IdempotencyEntry) GetExpiresAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpiresAt
+	}
+	return nil
+}
+
 var File_correx_v1_types_proto protoreflect.FileDescriptor
 
 const file_correx_v1_types_proto_rawDesc = "" +
@@ -1408,7 +1469,12 @@ const file_correx_v1_types_proto_rawDesc = "" +
 	"\x06tokens\x18\x03 \x01(\rR\x06tokens\x12\x1f\n" +
 	"\vover_budget\x18\x04 \x01(\bR\n" +
 	"overBudget\x12\x1c\n" +
-	"\ttokenizer\x18\x05 \x01(\tR\ttokenizerB3Z1github.com/correx/correx-actors/messages;messagesb\x06proto3"
+	"\ttokenizer\x18\x05 \x01(\tR\ttokenizer\"\x89\x01\n" +
+	"\x10IdempotencyEntry\x12\x17\n" +
+	"\aturn_id\x18\x01 \x01(\tR\x06turnId\x12!\n" +
+	"\fcontent_hash\x18\x02 \x01(\fR\vcontentHash\x129\n" +
+	"\n" +
+	"expires_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAtB3Z1github.com/correx/correx-actors/messages;messagesb\x06proto3"
 
 var (
 	file_correx_v1_types_proto_rawDescOnce sync.Once
@@ -1422,7 +1488,7 @@ func file_correx_v1_types_proto_rawDescGZIP() []byte {
 	return file_correx_v1_types_proto_rawDescData
 }
 
-var file_correx_v1_types_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_correx_v1_types_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_correx_v1_types_proto_goTypes = []any{
 	(*SessionConfig)(nil),         // 0: correx.v1.SessionConfig
 	(*ResumeToken)(nil),           // 1: correx.v1.ResumeToken
@@ -1439,25 +1505,27 @@ var file_correx_v1_types_proto_goTypes = []any{
 	(*SessionView)(nil),           // 12: correx.v1.SessionView
 	(*PackEntry)(nil),             // 13: correx.v1.PackEntry
 	(*PackView)(nil),              // 14: correx.v1.PackView
-	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
+	(*IdempotencyEntry)(nil),      // 15: correx.v1.IdempotencyEntry
+	(*timestamppb.Timestamp)(nil), // 16: google.protobuf.Timestamp
 }
 var file_correx_v1_types_proto_depIdxs = []int32{
-	15, // 0: correx.v1.HistoryEntry.timestamp:type_name -> google.protobuf.Timestamp
+	16, // 0: correx.v1.HistoryEntry.timestamp:type_name -> google.protobuf.Timestamp
 	1,  // 1: correx.v1.Turn.resume:type_name -> correx.v1.ResumeToken
 	2,  // 2: correx.v1.Turn.attachments:type_name -> correx.v1.Attachment
-	15, // 3: correx.v1.Turn.accepted_at:type_name -> google.protobuf.Timestamp
-	15, // 4: correx.v1.StageEntry.timestamp:type_name -> google.protobuf.Timestamp
-	15, // 5: correx.v1.QueuedTurn.accepted_at:type_name -> google.protobuf.Timestamp
+	16, // 3: correx.v1.Turn.accepted_at:type_name -> google.protobuf.Timestamp
+	16, // 4: correx.v1.StageEntry.timestamp:type_name -> google.protobuf.Timestamp
+	16, // 5: correx.v1.QueuedTurn.accepted_at:type_name -> google.protobuf.Timestamp
 	9,  // 6: correx.v1.SessionView.l2_memory:type_name -> correx.v1.StageEntry
 	6,  // 7: correx.v1.SessionView.conversation_history:type_name -> correx.v1.HistoryEntry
 	10, // 8: correx.v1.SessionView.active_run:type_name -> correx.v1.ActiveRun
 	11, // 9: correx.v1.SessionView.queue:type_name -> correx.v1.QueuedTurn
 	13, // 10: correx.v1.PackView.entries:type_name -> correx.v1.PackEntry
-	11, // [11:11] is the sub-list for method output_type
-	11, // [11:11] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	16, // 11: correx.v1.IdempotencyEntry.expires_at:type_name -> google.protobuf.Timestamp
+	12, // [12:12] is the sub-list for method output_type
+	12, // [12:12] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_correx_v1_types_proto_init() }
@@ -1474,7 +1542,7 @@ func file_correx_v1_types_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_correx_v1_types_proto_rawDesc), len(file_correx_v1_types_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   15,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -584,6 +584,51 @@ func (x *OutputReserved) GetUpTo() uint64 {
 	return 0
 }
 
+// SessionAlive dates the process's life while a session has open work, so that a downtime can be told from a long run.
+type SessionAlive struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	At            *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=at,proto3" json:"at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SessionAlive) Reset() {
+	*x = SessionAlive{}
+	mi := &file_correx_v1_ledger_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SessionAlive) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SessionAlive) ProtoMessage() {}
+
+func (x *SessionAlive) ProtoReflect() protoreflect.Message {
+	mi := &file_correx_v1_ledger_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SessionAlive.ProtoReflect.Descriptor instead.
+func (*SessionAlive) Descriptor() ([]byte, []int) {
+	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *SessionAlive) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
 // FinalsAcked: finals up to this output number need no redelivery.
 type FinalsAcked struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -594,7 +639,7 @@ type FinalsAcked struct {
 
 func (x *FinalsAcked) Reset() {
 	*x = FinalsAcked{}
-	mi := &file_correx_v1_ledger_proto_msgTypes[8]
+	mi := &file_correx_v1_ledger_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -606,7 +651,7 @@ func (x *FinalsAcked) String() string {
 func (*FinalsAcked) ProtoMessage() {}
 
 func (x *FinalsAcked) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_ledger_proto_msgTypes[8]
+	mi := &file_correx_v1_ledger_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -619,7 +664,7 @@ func (x *FinalsAcked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinalsAcked.ProtoReflect.Descriptor instead.
 func (*FinalsAcked) Descriptor() ([]byte, []int) {
-	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{8}
+	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *FinalsAcked) GetUpTo() uint64 {
@@ -640,7 +685,7 @@ type Final struct {
 
 func (x *Final) Reset() {
 	*x = Final{}
-	mi := &file_correx_v1_ledger_proto_msgTypes[9]
+	mi := &file_correx_v1_ledger_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -652,7 +697,7 @@ func (x *Final) String() string {
 func (*Final) ProtoMessage() {}
 
 func (x *Final) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_ledger_proto_msgTypes[9]
+	mi := &file_correx_v1_ledger_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -665,7 +710,7 @@ func (x *Final) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Final.ProtoReflect.Descriptor instead.
 func (*Final) Descriptor() ([]byte, []int) {
-	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{9}
+	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Final) GetSeq() uint64 {
@@ -701,7 +746,7 @@ type LedgerCheckpoint struct {
 
 func (x *LedgerCheckpoint) Reset() {
 	*x = LedgerCheckpoint{}
-	mi := &file_correx_v1_ledger_proto_msgTypes[10]
+	mi := &file_correx_v1_ledger_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -713,7 +758,7 @@ func (x *LedgerCheckpoint) String() string {
 func (*LedgerCheckpoint) ProtoMessage() {}
 
 func (x *LedgerCheckpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_ledger_proto_msgTypes[10]
+	mi := &file_correx_v1_ledger_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -726,7 +771,7 @@ func (x *LedgerCheckpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LedgerCheckpoint.ProtoReflect.Descriptor instead.
 func (*LedgerCheckpoint) Descriptor() ([]byte, []int) {
-	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{10}
+	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *LedgerCheckpoint) GetConfig() *SessionConfig {
@@ -841,7 +886,9 @@ const file_correx_v1_ledger_proto_rawDesc = "" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x12=\n" +
 	"\frequested_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\vrequestedAt\"%\n" +
 	"\x0eOutputReserved\x12\x13\n" +
-	"\x05up_to\x18\x01 \x01(\x04R\x04upTo\"\"\n" +
+	"\x05up_to\x18\x01 \x01(\x04R\x04upTo\":\n" +
+	"\fSessionAlive\x12*\n" +
+	"\x02at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\"\"\n" +
 	"\vFinalsAcked\x12\x13\n" +
 	"\x05up_to\x18\x01 \x01(\x04R\x04upTo\"@\n" +
 	"\x05Final\x12\x10\n" +
@@ -871,7 +918,7 @@ func file_correx_v1_ledger_proto_rawDescGZIP() []byte {
 	return file_correx_v1_ledger_proto_rawDescData
 }
 
-var file_correx_v1_ledger_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_correx_v1_ledger_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_correx_v1_ledger_proto_goTypes = []any{
 	(*SessionConfigured)(nil),     // 0: correx.v1.SessionConfigured
 	(*TurnAdmitted)(nil),          // 1: correx.v1.TurnAdmitted
@@ -881,37 +928,39 @@ var file_correx_v1_ledger_proto_goTypes = []any{
 	(*TurnEnded)(nil),             // 5: correx.v1.TurnEnded
 	(*AbortRequested)(nil),        // 6: correx.v1.AbortRequested
 	(*OutputReserved)(nil),        // 7: correx.v1.OutputReserved
-	(*FinalsAcked)(nil),           // 8: correx.v1.FinalsAcked
-	(*Final)(nil),                 // 9: correx.v1.Final
-	(*LedgerCheckpoint)(nil),      // 10: correx.v1.LedgerCheckpoint
-	(*SessionConfig)(nil),         // 11: correx.v1.SessionConfig
-	(*Turn)(nil),                  // 12: correx.v1.Turn
-	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
-	(*Usage)(nil),                 // 14: correx.v1.Usage
-	(*Failure)(nil),               // 15: correx.v1.Failure
-	(*HistoryEntry)(nil),          // 16: correx.v1.HistoryEntry
+	(*SessionAlive)(nil),          // 8: correx.v1.SessionAlive
+	(*FinalsAcked)(nil),           // 9: correx.v1.FinalsAcked
+	(*Final)(nil),                 // 10: correx.v1.Final
+	(*LedgerCheckpoint)(nil),      // 11: correx.v1.LedgerCheckpoint
+	(*SessionConfig)(nil),         // 12: correx.v1.SessionConfig
+	(*Turn)(nil),                  // 13: correx.v1.Turn
+	(*timestamppb.Timestamp)(nil), // 14: google.protobuf.Timestamp
+	(*Usage)(nil),                 // 15: correx.v1.Usage
+	(*Failure)(nil),               // 16: correx.v1.Failure
+	(*HistoryEntry)(nil),          // 17: correx.v1.HistoryEntry
 }
 var file_correx_v1_ledger_proto_depIdxs = []int32{
-	11, // 0: correx.v1.SessionConfigured.config:type_name -> correx.v1.SessionConfig
-	12, // 1: correx.v1.TurnAdmitted.turn:type_name -> correx.v1.Turn
-	13, // 2: correx.v1.RunStarted.started_at:type_name -> google.protobuf.Timestamp
-	14, // 3: correx.v1.RunEnded.usage:type_name -> correx.v1.Usage
-	15, // 4: correx.v1.RunEnded.error:type_name -> correx.v1.Failure
-	13, // 5: correx.v1.RunEnded.ended_at:type_name -> google.protobuf.Timestamp
-	13, // 6: correx.v1.TurnEnded.ended_at:type_name -> google.protobuf.Timestamp
-	13, // 7: correx.v1.AbortRequested.requested_at:type_name -> google.protobuf.Timestamp
-	4,  // 8: correx.v1.Final.run:type_name -> correx.v1.RunEnded
-	11, // 9: correx.v1.LedgerCheckpoint.config:type_name -> correx.v1.SessionConfig
-	12, // 10: correx.v1.LedgerCheckpoint.open_turns:type_name -> correx.v1.Turn
-	2,  // 11: correx.v1.LedgerCheckpoint.active:type_name -> correx.v1.RunStarted
-	16, // 12: correx.v1.LedgerCheckpoint.history:type_name -> correx.v1.HistoryEntry
-	9,  // 13: correx.v1.LedgerCheckpoint.finals:type_name -> correx.v1.Final
-	13, // 14: correx.v1.LedgerCheckpoint.last_time:type_name -> google.protobuf.Timestamp
-	15, // [15:15] is the sub-list for method output_type
-	15, // [15:15] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	12, // 0: correx.v1.SessionConfigured.config:type_name -> correx.v1.SessionConfig
+	13, // 1: correx.v1.TurnAdmitted.turn:type_name -> correx.v1.Turn
+	14, // 2: correx.v1.RunStarted.started_at:type_name -> google.protobuf.Timestamp
+	15, // 3: correx.v1.RunEnded.usage:type_name -> correx.v1.Usage
+	16, // 4: correx.v1.RunEnded.error:type_name -> correx.v1.Failure
+	14, // 5: correx.v1.RunEnded.ended_at:type_name -> google.protobuf.Timestamp
+	14, // 6: correx.v1.TurnEnded.ended_at:type_name -> google.protobuf.Timestamp
+	14, // 7: correx.v1.AbortRequested.requested_at:type_name -> google.protobuf.Timestamp
+	14, // 8: correx.v1.SessionAlive.at:type_name -> google.protobuf.Timestamp
+	4,  // 9: correx.v1.Final.run:type_name -> correx.v1.RunEnded
+	12, // 10: correx.v1.LedgerCheckpoint.config:type_name -> correx.v1.SessionConfig
+	13, // 11: correx.v1.LedgerCheckpoint.open_turns:type_name -> correx.v1.Turn
+	2,  // 12: correx.v1.LedgerCheckpoint.active:type_name -> correx.v1.RunStarted
+	17, // 13: correx.v1.LedgerCheckpoint.history:type_name -> correx.v1.HistoryEntry
+	10, // 14: correx.v1.LedgerCheckpoint.finals:type_name -> correx.v1.Final
+	14, // 15: correx.v1.LedgerCheckpoint.last_time:type_name -> google.protobuf.Timestamp
+	16, // [16:16] is the sub-list for method output_type
+	16, // [16:16] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_correx_v1_ledger_proto_init() }
@@ -926,7 +975,7 @@ func file_correx_v1_ledger_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_correx_v1_ledger_proto_rawDesc), len(file_correx_v1_ledger_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   11,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -39,6 +39,7 @@ var registrations = []registration{
 	{"turn_ended", 1, StreamLedger, func() proto.Message { return new(TurnEnded) }},
 	{"abort_requested", 1, StreamLedger, func() proto.Message { return new(AbortRequested) }},
 	{"output_reserved", 1, StreamLedger, func() proto.Message { return new(OutputReserved) }},
+	{"session_alive", 1, StreamLedger, func() proto.Message { return new(SessionAlive) }},
 	{"finals_acked", 1, StreamLedger, func() proto.Message { return new(FinalsAcked) }},
 	{"ledger_checkpoint", 1, StreamLedger, func() proto.Message { return new(LedgerCheckpoint) }},
 }

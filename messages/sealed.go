@@ -83,6 +83,7 @@ func (*RunEnded) isLedgerRecord()          {}
 func (*TurnEnded) isLedgerRecord()         {}
 func (*AbortRequested) isLedgerRecord()    {}
 func (*OutputReserved) isLedgerRecord()    {}
+func (*SessionAlive) isLedgerRecord()      {}
 func (*FinalsAcked) isLedgerRecord()       {}
 func (*LedgerCheckpoint) isLedgerRecord()  {}
 

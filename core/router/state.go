@@ -1,8 +1,10 @@
-// Package router holds what the router knows of a workflow: State and its reducer. Pure: no clock, no I/O, no log.
+// Package router holds what the router knows of a workflow: State, and Reduce, which folds the event log into it. The
+// package is pure: no clock, no I/O, no log, so a replay gives the same State on any machine (I1, I14).
+//
+// It does not hold the conversation: turns are not domain events, and the session joins both for whoever asks for its state.
 package router
 
 import (
-	"iter"
 	"time"
 
 	"github.com/correx/correx-actors/messages"
@@ -20,6 +22,15 @@ const (
 	StatusFailed    WorkflowStatus = "FAILED"
 )
 
+// Valid says whether w is one of the statuses.
+func (w WorkflowStatus) Valid() bool {
+	switch w {
+	case StatusIdle, StatusRunning, StatusPaused, StatusCompleted, StatusFailed:
+		return true
+	}
+	return false
+}
+
 // StageOutcome is how a stage ended.
 type StageOutcome string
 
@@ -30,34 +41,55 @@ const (
 	OutcomeCancelled StageOutcome = "CANCELLED"
 )
 
+// Valid says whether o is one of the outcomes.
+func (o StageOutcome) Valid() bool {
+	switch o {
+	case OutcomeSuccess, OutcomeFailure, OutcomeCancelled:
+		return true
+	}
+	return false
+}
+
+// MaxSummary bounds L2Entry.Summary, in characters (runes).
+const MaxSummary = 2000
+
 // L2Entry is the memory of one ended stage.
 type L2Entry struct {
 	StageID string
-	// Summary is at most MaxSummary bytes; the event keeps all.
+	// Summary is the event's summary or reason, cut at MaxSummary characters (the event keeps all); OutcomeSentence if that
+	// was blank. Never blank.
 	Summary string
 	Outcome StageOutcome
 	// Timestamp is the event's recorded_at.
 	Timestamp time.Time
 }
 
-// MaxSummary bounds a summary or reason in L2, in characters.
-const MaxSummary = 2000
+// Memory is the list of ended stages (L2), oldest to newest.
+type Memory = List[L2Entry]
 
-// State is the fold of a session's event log from its first event (I1). It is never stored. A State is immutable: Reduce
-// gives a new one that shares what did not change, so any number of readers may hold old ones. The zero State is the initial one.
+// Notes is the list of steering notes, oldest to newest. No note is ever dropped from it.
+type Notes = List[SteeringNote]
+
+// State is the fold of a session's event log from its first event (I1). It is never stored.
+//
+// A State is immutable: Reduce gives a new one that shares what did not change, so any number of readers may hold old ones
+// while the log goes on. The zero State is the initial one. Compare with Equal: == tells apart lists of equal content.
 type State struct {
-	// SessionID is set by workflow_started.
+	// SessionID is empty until a workflow has started.
 	SessionID messages.SessionID
-	// Status is "" only in the zero State; use WorkflowStatus.
-	status         WorkflowStatus
+	// CurrentStageID is empty until an event named a stage. A stage that failed or was cancelled stays the current one.
 	CurrentStageID string
-	// EventSequence is the last event folded in.
+	// EventSequence is the sequence of the last event folded in; 0 = none.
 	EventSequence uint64
-	L2            Memory
-	notes         Notes
+	// L2 has one entry for each ended stage. It outlives the workflow: a second one in the same session adds to it.
+	L2 Memory
+	// Notes has one entry for each steering note.
+	Notes Notes
+	// status is "" in the zero State; read it through WorkflowStatus.
+	status WorkflowStatus
 }
 
-// WorkflowStatus is IDLE until a workflow has started.
+// WorkflowStatus is IDLE until a workflow has started or another event said more.
 func (s State) WorkflowStatus() WorkflowStatus {
 	if s.status == "" {
 		return StatusIdle
@@ -65,6 +97,25 @@ func (s State) WorkflowStatus() WorkflowStatus {
 	return s.status
 }
 
-// Memory is the list of ended stages, oldest to newest; see memory.go.
-// Notes is the list of steering notes; see notes.go.
-var _ iter.Seq[L2Entry]
+// Equal says whether s and o hold the same: their lists are compared by content, their times as instants. It stops at the first
+// node that both share, so comparing a State with its own successor costs only the difference.
+func (s State) Equal(o State) bool {
+	return s.SessionID == o.SessionID &&
+		s.CurrentStageID == o.CurrentStageID &&
+		s.EventSequence == o.EventSequence &&
+		s.WorkflowStatus() == o.WorkflowStatus() &&
+		s.L2.equal(o.L2, sameL2Entry) &&
+		s.Notes.equal(o.Notes, sameNote)
+}
+
+func sameL2Entry(a, b L2Entry) bool {
+	sameTime := a.Timestamp.Equal(b.Timestamp)
+	a.Timestamp, b.Timestamp = time.Time{}, time.Time{}
+	return sameTime && a == b
+}
+
+func sameNote(a, b SteeringNote) bool {
+	sameTime := a.CreatedAt.Equal(b.CreatedAt)
+	a.CreatedAt, b.CreatedAt = time.Time{}, time.Time{}
+	return sameTime && a == b
+}

@@ -72,6 +72,9 @@ type Record struct {
 	Payload []byte
 }
 
+// StoredSize is the length of r's stored form, in bytes.
+func (r *Record) StoredSize() int { return recordHeader + len(r.Type) + len(r.Payload) }
+
 // The stored form, the same bytes in every driver, all numbers big-endian:
 //
 //	crc32c(4) | format(1)=1 | flags(1) | epoch(8) | unix_nano(8) | id(16) | version(4) | type length(1) | type | payload

@@ -15,41 +15,55 @@ import (
 
 // Journal stores the records of all sessions. Every method may be called from any goroutine.
 type Journal interface {
-	// Claim makes the caller the only writer of a session: appends under an older epoch get ErrFenced from now on. It makes
-	// no session: one that has no record yet has heads 0. Errors: ErrDeleted, ErrClosed, ErrUnavailable, ErrCorrupt, ErrFailed.
+	// Claim makes the caller the only writer of a session: appends under an older epoch get ErrFenced from now on, and the
+	// heads that it gives move only by the caller's own appends. It makes no session: one that has no record yet has heads 0.
+	// If ctx ends first the claim may still take effect; that only fences. Errors: ErrInvalid, ErrDeleted, ErrClosed,
+	// ErrUnavailable, ErrCorrupt, ErrFailed, the cause of ctx.
 	Claim(ctx context.Context, key messages.Key, owner Owner) (Claim, error)
 
-	// Append stores all of batch or nothing, and calls done once it is durable or surely refused. It never blocks and never
-	// calls done before it returns nor on the caller's goroutine; done must not block. For one session the calls are carried out, and answered, in
-	// their order. Errors given to done: all but ErrUnknownSession.
+	// Append stores all of batch or nothing, and calls done once it is durable or surely refused. It never blocks, and done
+	// never runs on the caller's goroutine, so the caller may hold its own locks; done must not block: other sessions wait for
+	// it. For one session the calls are carried out, and answered, in their order. The batch may be reused when Append has
+	// returned. Checked in this order: ErrInvalid, ErrTooLarge, ErrFull, ErrDeleted, ErrFenced, duplicate, ErrConflict. Errors
+	// given to done: these and ErrUnknown, ErrUnavailable, ErrCorrupt, ErrFailed, ErrClosed.
 	//
 	// A batch whose records have the ids of the last append of this session under the same epoch is answered as that one was
 	// (Appended.Duplicate), so that after ErrUnknown the same batch can be tried again.
 	Append(key messages.Key, expect Expect, batch Batch, done func(Appended, error))
 
-	// Replay yields the records of one stream with a sequence greater than after, in order, up to the head at the time of the call. A record is
-	// valid until the next step. No transaction is held while the caller's code runs. A session without records yields none.
-	// Errors: ErrCorrupt (checksum, hole, missing tail), ErrDeleted, ErrClosed, ErrUnavailable, the cause of ctx. An error ends the sequence.
+	// Replay yields the records of one stream with a sequence greater than after, in order, up to the head when the loop
+	// starts. A record is valid until the next step. No transaction is held while the caller's code runs. A session without
+	// records yields none. A ledger begins at its oldest kept record; one that is pruned during the loop goes on at the
+	// checkpoint. Errors: ErrCorrupt (checksum, hole, missing tail), ErrDeleted, ErrClosed, ErrFailed, ErrUnavailable, the
+	// cause of ctx. An error ends the sequence.
 	Replay(ctx context.Context, key messages.Key, stream messages.Stream, after uint64) iter.Seq2[messages.Record, error]
 
 	// Feed yields the event-log records of all sessions after a position, in one order that all readers see; with follow it
-	// waits for new ones until ctx ends. Errors: ErrStaleCursor, ErrCorrupt, ErrClosed, ErrUnavailable, the cause of ctx.
+	// waits for new ones until ctx ends. A record is valid until the next step. Positions rise but have holes where sessions
+	// were deleted. Errors: ErrStaleCursor, ErrCorrupt, ErrClosed, ErrFailed, ErrUnavailable, the cause of ctx. An error ends
+	// the sequence; one of ErrCorrupt comes with After set, so that a reader can go on behind the damaged record.
 	Feed(ctx context.Context, after Position, follow bool) iter.Seq2[FeedRecord, error]
 
-	// Session tells of one session. Errors: ErrUnknownSession if it has no record, ErrDeleted, ErrClosed, ErrUnavailable.
+	// Session tells of one session. Errors: ErrUnknownSession if it has no record, ErrDeleted, ErrCorrupt, ErrClosed,
+	// ErrFailed, ErrUnavailable.
 	Session(ctx context.Context, key messages.Key) (SessionInfo, error)
 
-	// Sessions yields a tenant's sessions in the byte order of their ids, after one id ("" = from the first), without deleted ones.
+	// Sessions yields a tenant's sessions in the byte order of their ids, after one id ("" = from the first), without deleted
+	// ones. A session whose row is damaged is yielded as ErrCorrupt and the sequence goes on: one bad session must not hide the
+	// others. Every other error ends the sequence: ErrClosed, ErrFailed, ErrUnavailable, the cause of ctx.
 	Sessions(ctx context.Context, tenant messages.TenantID, after messages.SessionID) iter.Seq2[SessionInfo, error]
 
-	// OpenSessions yields every session whose last append left it with open work, of all tenants.
+	// OpenSessions yields every session whose appends left it with open work (Batch.Open), of all tenants. Errors as Sessions.
 	OpenSessions(ctx context.Context) iter.Seq2[SessionInfo, error]
 
-	// Lookup reads one entry of a session's index; false if it has none. Errors: ErrDeleted, ErrClosed, ErrCorrupt, ErrUnavailable.
+	// Lookup reads one entry of a session's index; false if it has none. The value is the caller's.
+	// Errors: ErrDeleted, ErrClosed, ErrCorrupt, ErrFailed, ErrUnavailable.
 	Lookup(ctx context.Context, key messages.Key, index Index, name string) ([]byte, bool, error)
 
-	// Delete writes a tombstone: the id is never used again. Records, index entries and feed entries are freed in bounded steps; it returns
-	// when all are gone, and may be called again to go on after an interruption. Errors: ErrFenced, ErrConflict, ErrUnknownSession, ErrClosed, ErrUnavailable.
+	// Delete writes a tombstone: the id is never used again. Records, index entries and feed entries are freed in bounded
+	// steps; it returns when all are gone. On a session that has its tombstone it goes on freeing, whatever expect says, so an
+	// interrupted Delete is called again. Errors: ErrFenced, ErrConflict, ErrUnknownSession, ErrFull, ErrCorrupt, ErrClosed,
+	// ErrFailed, ErrUnavailable, the cause of ctx.
 	Delete(ctx context.Context, key messages.Key, expect Expect) error
 
 	// Stats tells the size of the store.
@@ -58,7 +72,7 @@ type Journal interface {
 	// Healthy is nil while appends can succeed; else ErrFailed or ErrClosed with the reason.
 	Healthy() error
 
-	// Close waits for the appends that were taken, then closes. Later calls get ErrClosed.
+	// Close waits for the appends that were taken, then closes. Later calls get ErrClosed; a second Close does nothing.
 	Close() error
 }
 

@@ -1,6 +1,7 @@
 package inference
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -70,11 +71,26 @@ func (e *Error) Retryable() bool {
 	return false
 }
 
-// KindOf gives the kind of err; KindProvider if it is no *Error.
+// KindOf gives the kind of err. Of what is no *Error, an ended context is KindCanceled or KindTimeout, all else KindProvider.
 func KindOf(err error) Kind {
 	var e *Error
-	if errors.As(err, &e) {
+	switch {
+	case errors.As(err, &e):
 		return e.Kind
+	case errors.Is(err, context.Canceled):
+		return KindCanceled
+	case errors.Is(err, context.DeadlineExceeded):
+		return KindTimeout
 	}
 	return KindProvider
+}
+
+// Canceled is the error of a call whose context has ended; Err is the cause, by which callers tell an abort from an
+// interrupt or a deadline.
+func Canceled(ctx context.Context, provider string) *Error {
+	cause := context.Cause(ctx)
+	if cause == nil {
+		cause = context.Canceled
+	}
+	return &Error{Kind: KindCanceled, Provider: provider, Message: CleanMessage(cause.Error()), Err: cause}
 }

@@ -733,15 +733,16 @@ type LedgerCheckpoint struct {
 	Config    *SessionConfig         `protobuf:"bytes,1,opt,name=config,proto3" json:"config,omitempty"`
 	OpenTurns []*Turn                `protobuf:"bytes,2,rep,name=open_turns,json=openTurns,proto3" json:"open_turns,omitempty"`
 	// The active run, if any.
-	Active          *RunStarted            `protobuf:"bytes,3,opt,name=active,proto3" json:"active,omitempty"`
-	ActiveSuspended bool                   `protobuf:"varint,4,opt,name=active_suspended,json=activeSuspended,proto3" json:"active_suspended,omitempty"`
-	ActiveAborted   bool                   `protobuf:"varint,5,opt,name=active_aborted,json=activeAborted,proto3" json:"active_aborted,omitempty"`
-	History         []*HistoryEntry        `protobuf:"bytes,6,rep,name=history,proto3" json:"history,omitempty"`
-	Finals          []*Final               `protobuf:"bytes,7,rep,name=finals,proto3" json:"finals,omitempty"`
-	OutputReserved  uint64                 `protobuf:"varint,8,opt,name=output_reserved,json=outputReserved,proto3" json:"output_reserved,omitempty"`
-	LastTime        *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=last_time,json=lastTime,proto3" json:"last_time,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	Active            *RunStarted            `protobuf:"bytes,3,opt,name=active,proto3" json:"active,omitempty"`
+	ActiveSuspended   bool                   `protobuf:"varint,4,opt,name=active_suspended,json=activeSuspended,proto3" json:"active_suspended,omitempty"`
+	ActiveAborted     bool                   `protobuf:"varint,5,opt,name=active_aborted,json=activeAborted,proto3" json:"active_aborted,omitempty"`
+	ActiveAbortReason string                 `protobuf:"bytes,10,opt,name=active_abort_reason,json=activeAbortReason,proto3" json:"active_abort_reason,omitempty"`
+	History           []*HistoryEntry        `protobuf:"bytes,6,rep,name=history,proto3" json:"history,omitempty"`
+	Finals            []*Final               `protobuf:"bytes,7,rep,name=finals,proto3" json:"finals,omitempty"`
+	OutputReserved    uint64                 `protobuf:"varint,8,opt,name=output_reserved,json=outputReserved,proto3" json:"output_reserved,omitempty"`
+	LastTime          *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=last_time,json=lastTime,proto3" json:"last_time,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *LedgerCheckpoint) Reset() {
@@ -807,6 +808,13 @@ func (x *LedgerCheckpoint) GetActiveAborted() bool {
 		return x.ActiveAborted
 	}
 	return false
+}
+
+func (x *LedgerCheckpoint) GetActiveAbortReason() string {
+	if x != nil {
+		return x.ActiveAbortReason
+	}
+	return ""
 }
 
 func (x *LedgerCheckpoint) GetHistory() []*HistoryEntry {
@@ -893,14 +901,16 @@ const file_correx_v1_ledger_proto_rawDesc = "" +
 	"\x05up_to\x18\x01 \x01(\x04R\x04upTo\"@\n" +
 	"\x05Final\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12%\n" +
-	"\x03run\x18\x02 \x01(\v2\x13.correx.v1.RunEndedR\x03run\"\xb4\x03\n" +
+	"\x03run\x18\x02 \x01(\v2\x13.correx.v1.RunEndedR\x03run\"\xe4\x03\n" +
 	"\x10LedgerCheckpoint\x120\n" +
 	"\x06config\x18\x01 \x01(\v2\x18.correx.v1.SessionConfigR\x06config\x12.\n" +
 	"\n" +
 	"open_turns\x18\x02 \x03(\v2\x0f.correx.v1.TurnR\topenTurns\x12-\n" +
 	"\x06active\x18\x03 \x01(\v2\x15.correx.v1.RunStartedR\x06active\x12)\n" +
 	"\x10active_suspended\x18\x04 \x01(\bR\x0factiveSuspended\x12%\n" +
-	"\x0eactive_aborted\x18\x05 \x01(\bR\ractiveAborted\x121\n" +
+	"\x0eactive_aborted\x18\x05 \x01(\bR\ractiveAborted\x12.\n" +
+	"\x13active_abort_reason\x18\n" +
+	" \x01(\tR\x11activeAbortReason\x121\n" +
 	"\ahistory\x18\x06 \x03(\v2\x17.correx.v1.HistoryEntryR\ahistory\x12(\n" +
 	"\x06finals\x18\a \x03(\v2\x10.correx.v1.FinalR\x06finals\x12'\n" +
 	"\x0foutput_reserved\x18\b \x01(\x04R\x0eoutputReserved\x127\n" +

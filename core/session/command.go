@@ -1,0 +1,195 @@
+package session
+
+import (
+	"time"
+
+	"github.com/correx/correx-actors/messages"
+)
+
+// Command is what Decide decides on: a client's or host's request with what the shell added to it, or a report of the run.
+//
+//sumtype:decl
+type Command interface{ isCommand() }
+
+// Recover is the first command of an activation, after replay.
+type Recover struct {
+	Epoch uint64
+}
+
+// Start makes the session or changes its settings.
+type Start struct{ Config *messages.SessionConfig }
+
+// Touch makes the session if it does not exist.
+type Touch struct{}
+
+// Submit asks for a turn.
+type Submit struct {
+	Request *messages.SubmitTurn
+	// TurnID is the id that the turn gets if it is admitted.
+	TurnID messages.TurnID
+	// Prior is what the journal's idempotency index says of Request's key; nil = nothing.
+	Prior *Prior
+}
+
+// Prior is an earlier, ended turn with the same idempotency key.
+type Prior struct {
+	Entry  *messages.IdempotencyEntry
+	Status *messages.TurnStatus
+}
+
+// Record appends workflow events of a host.
+type Record struct {
+	Events []messages.Event
+	// Expected is the event log's head that the host believes; nil = no check.
+	Expected *uint64
+}
+
+// Abort stops work.
+type Abort struct {
+	Request *messages.Abort
+	// Ended: the turn or run that Request names ended earlier.
+	Ended bool
+}
+
+// Ack acknowledges finals.
+type Ack struct{ Seq uint64 }
+
+// RunPhased reports a step of the run.
+type RunPhased struct {
+	RunID   RunID
+	Attempt uint32
+	Phase   messages.Phase
+}
+
+// RunStreamed reports text of the run.
+type RunStreamed struct {
+	RunID   RunID
+	Attempt uint32
+	Text    string
+}
+
+// RunFinished reports the end of the run.
+type RunFinished struct {
+	RunID   RunID
+	Attempt uint32
+	Outcome messages.Outcome
+	// Content is the whole answer, or what there was of it.
+	Content      string
+	FinishReason string
+	Usage        *messages.Usage
+	Error        *messages.Failure
+}
+
+// GraceOver: the canceled run has not reported in time.
+type GraceOver struct {
+	RunID   RunID
+	Attempt uint32
+}
+
+// Tick comes now and then while the session has open work.
+type Tick struct{}
+
+// Drain stops admission and starts; the active run goes on.
+type Drain struct{}
+
+// Suspend stops the active run for a stop of the process; recovery resumes it.
+type Suspend struct{}
+
+func (Recover) isCommand()     {}
+func (Start) isCommand()       {}
+func (Touch) isCommand()       {}
+func (Submit) isCommand()      {}
+func (Record) isCommand()      {}
+func (Abort) isCommand()       {}
+func (Ack) isCommand()         {}
+func (RunPhased) isCommand()   {}
+func (RunStreamed) isCommand() {}
+func (RunFinished) isCommand() {}
+func (GraceOver) isCommand()   {}
+func (Tick) isCommand()        {}
+func (Drain) isCommand()       {}
+func (Suspend) isCommand()     {}
+
+// Decision is what a command does.
+type Decision struct {
+	// Host events, as recorded by a host.
+	Host []messages.Event
+	// Emit is what the router writes to the event log; the type admits steering notes only (I2).
+	Emit []messages.RouterEvent
+	// Ledger records.
+	Ledger []messages.LedgerRecord
+	// Index entries that go into the same append.
+	Index []IndexEntry
+	// Checkpoint: Ledger starts with a checkpoint, and what lies before it may be pruned.
+	Checkpoint bool
+	// Next is the state afterwards: the fold of the records above over the old one, and what is live.
+	Next State
+	// Reply to the command's sender, once all is durable (I6); nil = none.
+	Reply messages.Reply
+	// Effects, after the reply.
+	Effects []Effect
+}
+
+// Durable says whether there is anything to append.
+func (d Decision) Durable() bool { return len(d.Host)+len(d.Emit)+len(d.Ledger) > 0 }
+
+// IndexEntry is one entry of the journal's index: of a turn, and with Idempotency also of its key.
+type IndexEntry struct {
+	Turn        *messages.TurnStatus
+	Idempotency *messages.IdempotencyEntry
+}
+
+// Effect is what a decision wants done.
+//
+//sumtype:decl
+type Effect interface{ isEffect() }
+
+// Publish delivers a numbered output item.
+type Publish struct {
+	Seq    uint64
+	Intent messages.Intent
+}
+
+// StartRun starts the active run's next attempt.
+type StartRun struct{ Order RunOrder }
+
+// CancelRun cancels the attempt's provider call.
+type CancelRun struct {
+	RunID   RunID
+	Attempt uint32
+	Cause   CancelCause
+}
+
+// ArmGrace sends GraceOver after a while.
+type ArmGrace struct {
+	RunID   RunID
+	Attempt uint32
+	After   time.Duration
+}
+
+// AckRunner lets the runner send its next text.
+type AckRunner struct {
+	RunID   RunID
+	Attempt uint32
+}
+
+// AnnounceEvents tells events subscribers that the event log has grown.
+type AnnounceEvents struct{ Head uint64 }
+
+func (Publish) isEffect()        {}
+func (StartRun) isEffect()       {}
+func (CancelRun) isEffect()      {}
+func (ArmGrace) isEffect()       {}
+func (AckRunner) isEffect()      {}
+func (AnnounceEvents) isEffect() {}
+
+// CancelCause says why a run is canceled.
+type CancelCause string
+
+// Cancel causes.
+const (
+	CauseAborted   CancelCause = "aborted"
+	CauseSuspended CancelCause = "suspended"
+	CauseFenced    CancelCause = "fenced"
+	CauseStopped   CancelCause = "stopped"
+)

@@ -1,0 +1,119 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/correx/correx-actors/messages"
+)
+
+// Config bounds and tunes every session of a process. A session's own SessionConfig overrides what it names.
+type Config struct {
+	// KeepLast is how many history entries a context pack takes; the session remembers twice as many. Default 6.
+	KeepLast int
+	// TokenBudget of a context pack, in tokens. Default 4096.
+	TokenBudget int
+	// Model that answers when neither turn nor session names one; "" = the provider's default.
+	Model string
+	// MaxInputBytes bounds a turn's text, in UTF-8 bytes. Default 32768.
+	MaxInputBytes int
+	// QueueLimit bounds the turns that wait. Default 20.
+	QueueLimit int
+	// IdempotencyWindow is how long an idempotency key is remembered. Default 24 h.
+	IdempotencyWindow time.Duration
+	// AbortGrace is how long a canceled run may take to report before the session ends it itself. Default 2 s.
+	AbortGrace time.Duration
+	// RecoveryMaxAge: turns that waited through a longer downtime expire. Default 15 min.
+	RecoveryMaxAge time.Duration
+	// RecoveryMaxAttempts bounds the starts of a run over crashes, the first start counted. Default 3.
+	RecoveryMaxAttempts int
+	// FinalTTL is how long an unacknowledged answer is kept for redelivery. Default 24 h.
+	FinalTTL time.Duration
+	// MaxFinals bounds the unacknowledged answers of a session; the oldest go first. Default 1000.
+	MaxFinals int
+	// CheckpointEvery is the number of ledger records after which the ledger is folded into a checkpoint. Default 512.
+	CheckpointEvery int
+}
+
+// DefaultConfig gives the documented defaults.
+func DefaultConfig() Config {
+	return Config{
+		KeepLast:            6,
+		TokenBudget:         4096,
+		MaxInputBytes:       32768,
+		QueueLimit:          20,
+		IdempotencyWindow:   24 * time.Hour,
+		AbortGrace:          2 * time.Second,
+		RecoveryMaxAge:      15 * time.Minute,
+		RecoveryMaxAttempts: 3,
+		FinalTTL:            24 * time.Hour,
+		MaxFinals:           1000,
+		CheckpointEvery:     512,
+	}
+}
+
+// AliveEvery is how often a session with open work notes that it lives: often enough to tell a downtime from a long run.
+func (c Config) AliveEvery() time.Duration { return c.RecoveryMaxAge / 4 }
+
+// maxKeepLast bounds what a session may ask for: its history is held in memory.
+const maxKeepLast = 1000
+
+// Validate reports every setting that cannot be.
+func (c Config) Validate() error {
+	var errs []error
+	positive := func(name string, value int64) {
+		if value <= 0 {
+			errs = append(errs, fmt.Errorf("%s is %d, want more than 0", name, value))
+		}
+	}
+	positive("conversation.keep_last", int64(c.KeepLast))
+	positive("conversation.token_budget", int64(c.TokenBudget))
+	positive("limits.max_input_bytes", int64(c.MaxInputBytes))
+	positive("queue.limit", int64(c.QueueLimit))
+	positive("idempotency.window", int64(c.IdempotencyWindow))
+	positive("interrupt.grace", int64(c.AbortGrace))
+	positive("recovery.max_age", int64(c.RecoveryMaxAge))
+	positive("recovery.max_attempts", int64(c.RecoveryMaxAttempts))
+	positive("output.final_ttl", int64(c.FinalTTL))
+	positive("max_finals", int64(c.MaxFinals))
+	positive("checkpoint_every", int64(c.CheckpointEvery))
+	if c.KeepLast > maxKeepLast {
+		errs = append(errs, fmt.Errorf("conversation.keep_last is %d, at most %d", c.KeepLast, maxKeepLast))
+	}
+	return errors.Join(errs...)
+}
+
+// Effective settings of one session.
+type settings struct {
+	keepLast    int
+	tokenBudget int
+	model       string
+	queueMode   messages.QueueMode
+}
+
+func (s State) settings(cfg Config) settings {
+	own := s.Ledger.Config
+	out := settings{
+		keepLast:    cfg.KeepLast,
+		tokenBudget: cfg.TokenBudget,
+		model:       cfg.Model,
+		queueMode:   messages.QueueCollect,
+	}
+	if own == nil {
+		return out
+	}
+	if own.ConversationKeepLast != nil {
+		out.keepLast = int(own.GetConversationKeepLast())
+	}
+	if own.TokenBudget != nil {
+		out.tokenBudget = int(own.GetTokenBudget())
+	}
+	if own.Model != nil {
+		out.model = own.GetModel()
+	}
+	if own.QueueMode != nil {
+		out.queueMode = messages.QueueMode(own.GetQueueMode())
+	}
+	return out
+}

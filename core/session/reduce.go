@@ -1,0 +1,146 @@
+package session
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/correx/correx-actors/core/router"
+	"github.com/correx/correx-actors/messages"
+)
+
+// New is the state of a session before its first record.
+func New(key messages.Key) State { return State{Key: key} }
+
+// Reduce folds one stored record of either stream. Errors: a payload that does not decode, and messages.ErrUnknownType for
+// a ledger record of a newer build: such a session must not be activated by this one.
+func Reduce(s State, cfg Config, rec messages.Record) (State, error) {
+	if rec.Stream == messages.StreamEvents {
+		event, err := messages.DecodeEvent(rec.Type, rec.Version, rec.Payload)
+		if err != nil {
+			return s, err
+		}
+		return s.reduceEvent(event, rec.Seq, rec.Time), nil
+	}
+	record, err := messages.DecodeLedger(rec.Type, rec.Version, rec.Payload)
+	if err != nil {
+		if rec.Flags&messages.FlagIgnorable != 0 {
+			s.Ledger.Head = rec.Seq
+			return s, nil
+		}
+		return s, fmt.Errorf("ledger record %d: %w", rec.Seq, err)
+	}
+	s.Ledger = s.Ledger.reduce(record, rec.Seq, s.settings(cfg).keepLast)
+	return s, nil
+}
+
+func (s State) reduceEvent(e messages.Event, seq uint64, at time.Time) State {
+	s.Router = router.Reduce(s.Router, e, seq, at, s.Key)
+	return s
+}
+
+// reduce folds one ledger record. A record that does not fit (it names a run that is not active) changes nothing but the
+// head: replay never refuses.
+func (l Ledger) reduce(record messages.LedgerRecord, seq uint64, keepLast int) Ledger {
+	l.Head = seq
+	l.SinceCheckpoint++
+	switch r := record.(type) {
+	case *messages.SessionConfigured:
+		l.Config = r.GetConfig()
+	case *messages.TurnAdmitted:
+		l.Queue = append(slices.Clone(l.Queue), r.GetTurn())
+		l = l.at(r.GetTurn().GetAcceptedAt())
+	case *messages.RunStarted:
+		l = l.runStarted(r, keepLast).at(r.GetStartedAt())
+	case *messages.RunSuspended:
+		l = l.changeActive(r.GetRunId(), func(run *Run) { run.Suspended = true })
+	case *messages.RunEnded:
+		l = l.runEnded(r, keepLast).at(r.GetEndedAt())
+	case *messages.TurnEnded:
+		l.Queue = slices.DeleteFunc(slices.Clone(l.Queue), func(t *messages.Turn) bool { return t.GetTurnId() == r.GetTurnId() })
+		l = l.at(r.GetEndedAt())
+	case *messages.AbortRequested:
+		l = l.changeActive(r.GetRunId(), func(run *Run) { run.Aborted, run.AbortReason = true, r.GetReason() })
+		l = l.at(r.GetRequestedAt())
+	case *messages.OutputReserved:
+		l.OutputReserved = max(l.OutputReserved, r.GetUpTo())
+	case *messages.SessionAlive:
+		l = l.at(r.GetAt())
+	case *messages.FinalsAcked:
+		l.Finals = l.Finals.keep(r.GetUpTo(), time.Time{}, l.Finals.Len())
+	case *messages.LedgerCheckpoint:
+		l = restore(r, seq)
+	}
+	return l
+}
+
+func (l Ledger) at(t *timestamppb.Timestamp) Ledger {
+	if when := t.AsTime(); t != nil && when.After(l.LastTime) {
+		l.LastTime = when
+	}
+	return l
+}
+
+func (l Ledger) runStarted(r *messages.RunStarted, keepLast int) Ledger {
+	run := &Run{
+		ID: r.GetRunId(), Attempt: r.GetAttempt(), Recoveries: r.GetRecoveries(), StartedAt: r.GetStartedAt().AsTime(),
+	}
+	if l.Active != nil && l.Active.ID == run.ID {
+		run.Turns = l.Active.Turns // a further attempt: its turns are in the history already
+		l.Active = run
+		return l
+	}
+	taken := func(t *messages.Turn) bool { return slices.Contains(r.GetTurnIds(), t.GetTurnId()) }
+	for _, turn := range l.Queue {
+		if taken(turn) {
+			run.Turns = append(run.Turns, turn)
+			l.History = remember(l.History, keepLast, &messages.HistoryEntry{
+				Role: string(messages.RoleUser), Content: turn.GetText(), Timestamp: turn.GetAcceptedAt(), TurnId: turn.GetTurnId(),
+			})
+		}
+	}
+	if len(run.Turns) == 0 {
+		return l
+	}
+	l.Queue = slices.DeleteFunc(slices.Clone(l.Queue), taken)
+	l.Active = run
+	return l
+}
+
+func (l Ledger) runEnded(r *messages.RunEnded, keepLast int) Ledger {
+	if l.Active == nil || l.Active.ID != r.GetRunId() {
+		return l
+	}
+	if !blank(r.GetContent()) {
+		l.History = remember(l.History, keepLast, &messages.HistoryEntry{
+			Role:      string(messages.RoleRouter),
+			Content:   r.GetContent(),
+			Timestamp: r.GetEndedAt(),
+			Partial:   messages.Outcome(r.GetOutcome()) != messages.OutcomeCompleted,
+			TurnId:    r.GetTurnIds()[0],
+		})
+	}
+	l.Finals = l.Finals.add(r)
+	l.Active = nil
+	return l
+}
+
+func (l Ledger) changeActive(id RunID, change func(*Run)) Ledger {
+	if l.Active == nil || l.Active.ID != id {
+		return l
+	}
+	run := *l.Active
+	change(&run)
+	l.Active = &run
+	return l
+}
+
+// remember keeps twice keepLast entries: a question and an answer for each.
+func remember(history []*messages.HistoryEntry, keepLast int, entry *messages.HistoryEntry) []*messages.HistoryEntry {
+	if over := len(history) + 1 - 2*keepLast; over > 0 {
+		history = history[over:]
+	}
+	return append(slices.Clone(history), entry)
+}

@@ -1,0 +1,305 @@
+package session
+
+import (
+	"strings"
+
+	"github.com/correx/correx-actors/core/contextpack"
+	"github.com/correx/correx-actors/core/router"
+	"github.com/correx/correx-actors/messages"
+)
+
+// RunOrder is all that a runner needs: a view of the session at the start of the run, which later events do not change.
+type RunOrder struct {
+	Key     messages.Key
+	RunID   RunID
+	TurnIDs []string
+	Attempt uint32
+	// Router is one state that includes every event recorded before the start.
+	Router router.State
+	// Turns is the conversation, the newest user turn last.
+	Turns       []contextpack.Turn
+	KeepLast    int
+	TokenBudget int
+	Model       string
+}
+
+// startNext gives the run slot to the next waiting turn.
+func (d *draft) startNext(previous messages.Phase) {
+	if d.s.Ledger.Active != nil || len(d.s.Ledger.Queue) == 0 || d.s.Live.Draining {
+		return
+	}
+	turn := d.s.Ledger.Queue[0]
+	d.record(&messages.RunStarted{
+		RunId:     turn.GetRunId(),
+		TurnIds:   []string{turn.GetTurnId()},
+		Attempt:   1,
+		StartedAt: d.stamp(),
+	})
+	run := d.s.Ledger.Active
+	d.s.Live.Text = Text{}
+	d.publish(
+		phase(run.ID, run.TurnIDs(), previous, messages.PhaseWaitingForSlot, 1),
+		phase(run.ID, run.TurnIDs(), messages.PhaseWaitingForSlot, messages.PhaseDispatched, 1),
+	)
+	d.s.Live.Phase = messages.PhaseDispatched
+	d.effect(StartRun{Order: d.order()})
+}
+
+// order describes the active run's current attempt.
+func (d *draft) order() RunOrder {
+	run, set := d.s.Ledger.Active, d.s.settings(d.cfg)
+	order := RunOrder{
+		Key:         d.s.Key,
+		RunID:       run.ID,
+		TurnIDs:     run.TurnIDs(),
+		Attempt:     run.Attempt,
+		Router:      d.s.Router,
+		Turns:       conversation(d.s.Ledger.History),
+		KeepLast:    set.keepLast,
+		TokenBudget: set.tokenBudget,
+		Model:       set.model,
+	}
+	if own := run.Turns[len(run.Turns)-1].GetModel(); own != "" {
+		order.Model = own
+	}
+	return order
+}
+
+func conversation(history []*messages.HistoryEntry) []contextpack.Turn {
+	turns := make([]contextpack.Turn, len(history))
+	for i, h := range history {
+		turns[i] = contextpack.Turn{
+			Role:      messages.Role(h.GetRole()),
+			Content:   h.GetContent(),
+			Timestamp: h.GetTimestamp().AsTime(),
+			Partial:   h.GetPartial(),
+		}
+	}
+	return turns
+}
+
+// running says whether a report is of the attempt that is active; late ones are dropped.
+func (d *draft) running(id RunID, attempt uint32) bool {
+	run := d.s.Ledger.Active
+	return run != nil && run.ID == id && run.Attempt == attempt && !run.Suspended
+}
+
+func (d *draft) runPhased(c RunPhased) {
+	if !d.running(c.RunID, c.Attempt) || d.s.Live.Phase == c.Phase {
+		return
+	}
+	d.enter(c.Phase)
+}
+
+func (d *draft) runStreamed(c RunStreamed) {
+	if !d.running(c.RunID, c.Attempt) || c.Text == "" {
+		return
+	}
+	if d.s.Live.Phase == messages.PhaseDispatched {
+		d.enter(messages.PhaseStartingEngine)
+	}
+	if d.s.Live.Phase == messages.PhaseStartingEngine {
+		d.enter(messages.PhaseStreaming)
+	}
+	d.publish(&messages.StreamDelta{
+		RunId:   c.RunID,
+		Attempt: c.Attempt,
+		Offset:  uint64(d.s.Live.Text.Len()), //nolint:gosec // a length
+		Text:    c.Text,
+	})
+	d.s.Live.Text = d.s.Live.Text.Append(c.Text)
+	d.effect(AckRunner{RunID: c.RunID, Attempt: c.Attempt})
+}
+
+// enter publishes the active run's next phase.
+func (d *draft) enter(next messages.Phase) {
+	run := d.s.Ledger.Active
+	d.publish(phase(run.ID, run.TurnIDs(), d.s.Live.Phase, next, run.Attempt))
+	d.s.Live.Phase = next
+}
+
+func (d *draft) runFinished(c RunFinished) {
+	if !d.running(c.RunID, c.Attempt) {
+		return
+	}
+	d.checkpoint()
+	if d.s.Ledger.Active.Aborted {
+		d.endAborted(c.Content, c.Usage)
+	} else {
+		d.end(ending{
+			outcome: c.Outcome, content: c.Content, finishReason: c.FinishReason, usage: c.Usage, failure: c.Error,
+		})
+	}
+	d.startNext(messages.PhaseQueued)
+}
+
+// graceOver ends a canceled run that did not report in time, with the text that was seen.
+func (d *draft) graceOver(c GraceOver) {
+	if !d.running(c.RunID, c.Attempt) || !d.s.Ledger.Active.Aborted {
+		return
+	}
+	d.checkpoint()
+	d.endAborted(d.s.Live.Text.String(), nil)
+	d.startNext(messages.PhaseQueued)
+}
+
+func (d *draft) endAborted(content string, usage *messages.Usage) {
+	d.end(ending{outcome: messages.OutcomeCancelled, content: content, usage: usage, reason: d.s.Ledger.Active.AbortReason})
+}
+
+// suspend stops the active run for an orderly stop of the process: the run goes on after the next start.
+func (d *draft) suspend() {
+	d.s.Live.Draining = true
+	run := d.s.Ledger.Active
+	if run == nil || run.Suspended {
+		return
+	}
+	if run.Aborted {
+		d.endAborted(d.s.Live.Text.String(), nil)
+	} else {
+		d.record(&messages.RunSuspended{RunId: run.ID})
+	}
+	d.effect(CancelRun{RunID: run.ID, Attempt: run.Attempt, Cause: CauseSuspended})
+}
+
+// ending is how a run ends.
+type ending struct {
+	outcome      messages.Outcome
+	content      string
+	finishReason string
+	usage        *messages.Usage
+	failure      *messages.Failure
+	// reason is told with the turns' end.
+	reason string
+}
+
+// end ends the active run and its turns in one append: steering notes (I2), the end record, and then the closing items in
+// their order, whose numbers the record carries.
+func (d *draft) end(e ending) {
+	run := d.s.Ledger.Active
+	steered := d.emitNotes(run)
+	if e.usage == nil {
+		e.usage = &messages.Usage{Source: string(messages.UsageUnknown)}
+	}
+	if e.reason == "" && e.failure != nil {
+		e.reason = e.failure.GetCode()
+	}
+	record := &messages.RunEnded{
+		RunId:          run.ID,
+		TurnIds:        run.TurnIDs(),
+		Outcome:        string(e.outcome),
+		Content:        e.content,
+		FinishReason:   e.finishReason,
+		Usage:          e.usage,
+		Error:          e.failure,
+		EndedAt:        d.stamp(),
+		FirstSeq:       d.s.Live.NextSeq,
+		Attempt:        run.Attempt,
+		SteeredTurnIds: steered,
+		Streamed:       d.s.Live.Text.Len() > 0,
+	}
+	items := d.closing(run, record, e)
+	record.FinalSeq = d.s.Live.NextSeq + uint64(len(items)) - 1
+	d.record(record)
+	for _, turn := range run.Turns {
+		d.index(endedStatus(turn, record, e.reason), nil)
+	}
+	d.publish(items...)
+	d.s.Live.Phase, d.s.Live.Text = "", Text{}
+}
+
+// emitNotes writes one steering note for each STEERING turn that the run took, whatever its outcome (I2).
+func (d *draft) emitNotes(run *Run) []string {
+	var steered []string
+	for _, turn := range run.Turns {
+		if messages.ChatMode(turn.GetMode()) != messages.ChatModeSteering {
+			continue
+		}
+		d.emit(&messages.SteeringNoteAdded{Content: turn.GetText(), CreatedAt: d.stamp(), TurnId: turn.GetTurnId()})
+		steered = append(steered, turn.GetTurnId())
+	}
+	if steered != nil {
+		d.effect(AnnounceEvents{Head: d.s.Router.EventSequence})
+	}
+	return steered
+}
+
+// closing lists the last items of a run in their order (I9).
+func (d *draft) closing(run *Run, record *messages.RunEnded, e ending) []messages.Intent {
+	var items []messages.Intent
+	at := d.s.Live.Phase
+	if at == messages.PhaseStartingEngine || at == messages.PhaseStreaming {
+		items = append(items, phase(run.ID, run.TurnIDs(), at, messages.PhaseFinalizing, run.Attempt))
+		at = messages.PhaseFinalizing
+	}
+	if record.GetStreamed() {
+		items = append(items, &messages.StreamFinalize{
+			RunId: run.ID, Attempt: run.Attempt, Text: record.GetContent(), Outcome: record.GetOutcome(),
+		})
+	}
+	for _, turn := range run.Turns {
+		items = append(items, &messages.TurnStateChanged{
+			TurnId: turn.GetTurnId(), State: string(e.outcome.TurnState()), Reason: e.reason, RunId: run.ID,
+			SteeringEmitted: messages.ChatMode(turn.GetMode()) == messages.ChatModeSteering,
+		})
+	}
+	last := phase(run.ID, run.TurnIDs(), at, endPhase(e), run.Attempt)
+	last.Reason = e.reason
+	return append(items, last, Response(record))
+}
+
+// endPhase gives the terminal phase of a run.
+func endPhase(e ending) messages.Phase {
+	switch e.outcome {
+	case messages.OutcomeCompleted:
+		return messages.PhaseCompleted
+	case messages.OutcomeIncomplete:
+		if e.failure != nil {
+			return messages.PhaseFailed
+		}
+		return messages.PhaseCompleted
+	case messages.OutcomeCancelled, messages.OutcomeInterrupted:
+		return messages.PhaseAborted
+	case messages.OutcomeFailed:
+		return messages.PhaseFailed
+	}
+	return messages.PhaseFailed
+}
+
+// Response is the router_response of an ended run, the same whenever it is delivered.
+func Response(r *messages.RunEnded) *messages.RouterResponse {
+	return &messages.RouterResponse{
+		RunId:           r.GetRunId(),
+		TurnId:          r.GetTurnIds()[0],
+		TurnIds:         r.GetTurnIds(),
+		Content:         r.GetContent(),
+		SteeringEmitted: len(r.GetSteeredTurnIds()) > 0,
+		Outcome:         r.GetOutcome(),
+		FinishReason:    r.GetFinishReason(),
+		Usage:           r.GetUsage(),
+		Error:           r.GetError(),
+	}
+}
+
+func endedStatus(turn *messages.Turn, r *messages.RunEnded, reason string) *messages.TurnStatus {
+	return &messages.TurnStatus{
+		TurnId:          turn.GetTurnId(),
+		State:           string(messages.Outcome(r.GetOutcome()).TurnState()),
+		Reason:          reason,
+		RunId:           r.GetRunId(),
+		Content:         r.GetContent(),
+		Outcome:         r.GetOutcome(),
+		IdempotencyKey:  turn.GetIdempotencyKey(),
+		ContentHash:     turn.GetContentHash(),
+		SteeringEmitted: messages.ChatMode(turn.GetMode()) == messages.ChatModeSteering,
+	}
+}
+
+func phase(run RunID, turns []string, previous, next messages.Phase, attempt uint32) *messages.RunPhaseChanged {
+	return &messages.RunPhaseChanged{
+		RunId: run, TurnIds: turns, Phase: string(next), PreviousPhase: string(previous), Attempt: attempt,
+	}
+}
+
+// blank says whether an answer holds nothing worth remembering: an empty assistant message would spoil every later call.
+func blank(text string) bool { return strings.TrimSpace(text) == "" }

@@ -1,0 +1,146 @@
+package session
+
+import (
+	"time"
+
+	"github.com/correx/correx-actors/core/router"
+	"github.com/correx/correx-actors/messages"
+)
+
+// State is all that a session's actor knows. It is immutable: every change gives a new one, and readers may keep old ones.
+type State struct {
+	Key messages.Key
+	// Router is the fold of the event log (I1).
+	Router router.State
+	// Ledger is the fold of the turn ledger.
+	Ledger Ledger
+	// Live belongs to this activation and dies with it.
+	Live Live
+}
+
+// Ledger is what the turn ledger says.
+type Ledger struct {
+	// Head is the last ledger record folded in.
+	Head uint64
+	// Config is what start_session set; nil = nothing.
+	Config *messages.SessionConfig
+	// Active run; nil = idle.
+	Active *Run
+	// Queue of waiting turns, next first.
+	Queue []*messages.Turn
+	// History of the conversation, oldest first, at most twice the session's keep-last entries.
+	History []*messages.HistoryEntry
+	// Finals that no subscriber has acknowledged.
+	Finals Finals
+	// OutputReserved: output numbers up to this one may have been given out (I11).
+	OutputReserved uint64
+	// LastTime is the newest time that a record names; it bounds the clock from below and dates a downtime.
+	LastTime time.Time
+	// SinceCheckpoint counts ledger records since the last checkpoint.
+	SinceCheckpoint int
+}
+
+// Run is the active run.
+type Run struct {
+	ID RunID
+	// Turns that the run answers, the first one leads.
+	Turns []*messages.Turn
+	// Attempt counts from 1.
+	Attempt uint32
+	// Recoveries counts restarts after a crash.
+	Recoveries uint32
+	StartedAt  time.Time
+	// Suspended: the process stopped in order while it ran.
+	Suspended bool
+	// Aborted: a user stopped it; it is never resumed.
+	Aborted bool
+	// AbortReason is what the user said.
+	AbortReason string
+}
+
+// RunID is messages.RunID.
+type RunID = messages.RunID
+
+// TurnIDs of the run in order.
+func (r *Run) TurnIDs() []string {
+	ids := make([]string, len(r.Turns))
+	for i, t := range r.Turns {
+		ids[i] = t.GetTurnId()
+	}
+	return ids
+}
+
+// Live is the part of a state that is not recorded.
+type Live struct {
+	// Epoch of this activation's claim.
+	Epoch uint64
+	// NextSeq is the number of the next output item.
+	NextSeq uint64
+	// Recovered: Recover has been decided, commands may come.
+	Recovered bool
+	// Draining: no new turn is admitted and none is started.
+	Draining bool
+	// Phase of the active run, as published.
+	Phase messages.Phase
+	// Text that the active run's attempt has streamed so far.
+	Text Text
+}
+
+// Open says whether the session has unfinished turns.
+func (l Ledger) Open() bool { return l.Active != nil || len(l.Queue) > 0 }
+
+// Exists says whether anything was ever recorded.
+func (s State) Exists() bool { return s.Ledger.Head > 0 || s.Router.EventSequence > 0 }
+
+// openTurn finds an unended turn by a predicate.
+func (l Ledger) openTurn(match func(*messages.Turn) bool) (turn *messages.Turn, active bool) {
+	if l.Active != nil {
+		for _, t := range l.Active.Turns {
+			if match(t) {
+				return t, true
+			}
+		}
+	}
+	for _, t := range l.Queue {
+		if match(t) {
+			return t, false
+		}
+	}
+	return nil, false
+}
+
+// Turn tells of an unended turn, by id.
+func (s State) Turn(id messages.TurnID) (*messages.TurnStatus, bool) {
+	return s.openStatus(func(t *messages.Turn) bool { return t.GetTurnId() == id })
+}
+
+// TurnByKey tells of an unended turn, by its idempotency key.
+func (s State) TurnByKey(key string) (*messages.TurnStatus, bool) {
+	return s.openStatus(func(t *messages.Turn) bool { return key != "" && t.GetIdempotencyKey() == key })
+}
+
+func (s State) openStatus(match func(*messages.Turn) bool) (*messages.TurnStatus, bool) {
+	t, active := s.Ledger.openTurn(match)
+	if t == nil {
+		return nil, false
+	}
+	status := &messages.TurnStatus{
+		TurnId:         t.GetTurnId(),
+		State:          string(messages.TurnQueued),
+		RunId:          t.GetRunId(),
+		IdempotencyKey: t.GetIdempotencyKey(),
+		ContentHash:    t.GetContentHash(),
+	}
+	if active {
+		status.State = string(messages.TurnRunning)
+		status.RunId = s.Ledger.Active.ID
+		return status, true
+	}
+	for i, waiting := range s.Ledger.Queue {
+		if waiting == t {
+			position := uint32(i) //nolint:gosec // bounded by the queue limit
+			status.Position = &position
+		}
+	}
+	return status, true
+}

@@ -1,0 +1,228 @@
+package session
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/correx/correx-actors/messages"
+)
+
+// Limits of the short fields of a turn, in bytes.
+const (
+	maxKeyBytes    = 256
+	maxSenderBytes = 256
+	maxModelBytes  = 256
+)
+
+// submit admits a turn, or says why not. A refused one leaves no trace (turns have states only once admitted).
+func (d *draft) submit(c Submit) {
+	req := c.Request
+	if f := d.refuse(req); f != nil {
+		d.reply(f)
+		return
+	}
+	hash := contentHash(req)
+	if prior := d.earlier(c); prior != nil {
+		d.replyDuplicate(prior, hash)
+		return
+	}
+	if d.s.Live.Draining {
+		d.reply(messages.FailRetryable(messages.CodeDraining, "the server is shutting down and takes no new turns; try again"))
+		return
+	}
+	if d.busy() && len(d.s.Ledger.Queue) >= d.cfg.QueueLimit {
+		d.reply(messages.FailRetryable(messages.CodeQueueFull,
+			fmt.Sprintf("%d turns wait already, which is the limit; try again later", len(d.s.Ledger.Queue))))
+		return
+	}
+	d.admit(c, hash)
+}
+
+func (d *draft) busy() bool { return d.s.Ledger.Open() }
+
+func (d *draft) admit(c Submit, hash []byte) {
+	req, busy := c.Request, d.busy()
+	turn := &messages.Turn{
+		TurnId:         c.TurnID,
+		RunId:          messages.RunIDOf(c.TurnID),
+		Text:           req.GetText(),
+		Mode:           string(chatMode(req)),
+		QueueMode:      string(d.queueMode(req)),
+		IdempotencyKey: req.GetIdempotencyKey(),
+		ContentHash:    hash,
+		Sender:         req.GetSender(),
+		Model:          req.GetModel(),
+		AcceptedAt:     d.stamp(),
+	}
+	position := uint32(len(d.s.Ledger.Queue)) //nolint:gosec // bounded by the queue limit
+	d.record(&messages.TurnAdmitted{Turn: turn})
+	d.indexAdmitted(turn)
+	accepted := &messages.TurnAccepted{TurnId: turn.GetTurnId(), RunId: turn.GetRunId()}
+	d.publish(phase(turn.GetRunId(), []string{turn.GetTurnId()}, "", messages.PhaseAccepted, 1))
+	if busy {
+		accepted.Disposition, accepted.State = string(messages.DispositionQueued), string(messages.TurnQueued)
+		accepted.Position = position
+		d.publish(phase(turn.GetRunId(), []string{turn.GetTurnId()}, messages.PhaseAccepted, messages.PhaseQueued, 1))
+	} else {
+		accepted.Disposition, accepted.State = string(messages.DispositionStarted), string(messages.TurnRunning)
+		d.startNext(messages.PhaseAccepted)
+	}
+	d.reply(accepted)
+}
+
+func (d *draft) indexAdmitted(turn *messages.Turn) {
+	status := &messages.TurnStatus{
+		TurnId:         turn.GetTurnId(),
+		State:          string(messages.TurnQueued),
+		RunId:          turn.GetRunId(),
+		IdempotencyKey: turn.GetIdempotencyKey(),
+		ContentHash:    turn.GetContentHash(),
+	}
+	if turn.GetIdempotencyKey() == "" {
+		d.index(status, nil)
+		return
+	}
+	d.index(status, &messages.IdempotencyEntry{
+		TurnId:      turn.GetTurnId(),
+		ContentHash: turn.GetContentHash(),
+		ExpiresAt:   timestamppb.New(d.now.Add(d.cfg.IdempotencyWindow)),
+	})
+}
+
+// refuse checks what a turn must have whatever the session does.
+func (d *draft) refuse(req *messages.SubmitTurn) *messages.Failure {
+	switch text := req.GetText(); {
+	case strings.TrimSpace(text) == "":
+		return messages.Fail(messages.CodeEmptyInput, "text is empty")
+	case len(text) > d.cfg.MaxInputBytes:
+		return messages.Fail(messages.CodeInputTooLarge,
+			fmt.Sprintf("text has %d bytes, at most %d are allowed", len(text), d.cfg.MaxInputBytes))
+	case !utf8.ValidString(text):
+		return messages.Fail(messages.CodeInvalidField, "text is not valid UTF-8")
+	}
+	if !chatMode(req).Valid() {
+		return messages.Fail(messages.CodeInvalidMode, "mode must be CHAT or STEERING")
+	}
+	if f := checkQueueMode(d.queueMode(req)); f != nil {
+		return f
+	}
+	if r := req.GetResume(); r != nil {
+		return messages.Fail(messages.CodeUnsupportedResume,
+			fmt.Sprintf("no engine %q keeps conversations that could be resumed", cut(r.GetEngine(), maxModelBytes)))
+	}
+	if len(req.GetAttachments()) > 0 {
+		return messages.Fail(messages.CodeInvalidField, "attachments are not accepted by the configured engines")
+	}
+	for _, field := range []struct {
+		name, value string
+		limit       int
+	}{
+		{"idempotency_key", req.GetIdempotencyKey(), maxKeyBytes},
+		{"sender", req.GetSender(), maxSenderBytes},
+		{"model", req.GetModel(), maxModelBytes},
+	} {
+		if len(field.value) > field.limit {
+			return messages.Fail(messages.CodeInvalidField, fmt.Sprintf("%s has %d bytes, at most %d are allowed", field.name, len(field.value), field.limit))
+		}
+	}
+	return nil
+}
+
+// earlier finds a turn with the same idempotency key: an open one in the state, an ended one as the index told.
+func (d *draft) earlier(c Submit) *messages.TurnStatus {
+	key := c.Request.GetIdempotencyKey()
+	if key == "" {
+		return nil
+	}
+	if status, ok := d.s.TurnByKey(key); ok {
+		return status
+	}
+	if c.Prior == nil || !d.now.Before(c.Prior.Entry.GetExpiresAt().AsTime()) {
+		return nil
+	}
+	return c.Prior.Status
+}
+
+func (d *draft) replyDuplicate(prior *messages.TurnStatus, hash []byte) {
+	if !bytes.Equal(prior.GetContentHash(), hash) {
+		d.reply(messages.Fail(messages.CodeIdempotencyConflict, "the idempotency key was used for another turn: "+prior.GetTurnId()))
+		return
+	}
+	d.reply(&messages.TurnAccepted{
+		TurnId:      prior.GetTurnId(),
+		RunId:       prior.GetRunId(),
+		Disposition: string(messages.DispositionDuplicate),
+		Position:    prior.GetPosition(),
+		MergedInto:  prior.GetMergedInto(),
+		State:       prior.GetState(),
+	})
+}
+
+func (d *draft) queueMode(req *messages.SubmitTurn) messages.QueueMode {
+	if req.GetQueueMode() == "" {
+		return d.s.settings(d.cfg).queueMode
+	}
+	return messages.QueueMode(strings.ToLower(req.GetQueueMode()))
+}
+
+func chatMode(req *messages.SubmitTurn) messages.ChatMode {
+	if req.GetMode() == "" {
+		return messages.ChatModeChat
+	}
+	return messages.ChatMode(req.GetMode())
+}
+
+// served are the queue modes that this version carries out; the others are refused, never taken for another one.
+var served = []messages.QueueMode{messages.QueueCollect}
+
+func checkQueueMode(mode messages.QueueMode) *messages.Failure {
+	switch {
+	case slices.Contains(served, messages.QueueMode(strings.ToLower(string(mode)))):
+		return nil
+	case messages.QueueMode(strings.ToLower(string(mode))).Valid():
+		return messages.Fail(messages.CodeInvalidQueueMode, fmt.Sprintf("queue mode %q is not served by this version, only collect is", mode))
+	}
+	return messages.Fail(messages.CodeInvalidQueueMode, fmt.Sprintf("no queue mode %q; use collect", cut(string(mode), maxModelBytes)))
+}
+
+// contentHash covers what makes two submissions under one key the same (I8). Each field goes in with its length, so that no two
+// lists of fields run into the same bytes.
+func contentHash(req *messages.SubmitTurn) []byte {
+	h := sha256.New()
+	field := func(b []byte) {
+		var size [8]byte
+		binary.BigEndian.PutUint64(size[:], uint64(len(b)))
+		h.Write(size[:])
+		h.Write(b)
+	}
+	for _, s := range []string{
+		req.GetText(), string(chatMode(req)), strings.ToLower(req.GetQueueMode()), req.GetSender(), req.GetModel(),
+		req.GetResume().GetEngine(), req.GetResume().GetToken(),
+	} {
+		field([]byte(s))
+	}
+	for _, a := range req.GetAttachments() {
+		field([]byte(a.GetName()))
+		field([]byte(a.GetMediaType()))
+		field(a.GetData())
+	}
+	return h.Sum(nil)
+}
+
+// cut bounds s for an error message, on a rune border.
+func cut(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return s[:limit] + "…"
+}

@@ -1,0 +1,48 @@
+package session
+
+import (
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/correx/correx-actors/core/contextpack"
+	"github.com/correx/correx-actors/messages"
+)
+
+// viewL2 is how many L2 entries a view holds; the rest is paged.
+const viewL2 = 50
+
+// View is the state as others see it: RouterState, the conversation and the queue.
+func (s State) View() *messages.SessionView {
+	v := &messages.SessionView{
+		SessionId:           string(s.Key.Session),
+		TenantId:            string(s.Key.Tenant),
+		WorkflowStatus:      string(s.Router.WorkflowStatus()),
+		CurrentStageId:      s.Router.CurrentStageID,
+		L2Total:             uint64(s.Router.L2.Len()), //nolint:gosec // a length
+		ConversationHistory: s.Ledger.History,
+		EventSequence:       s.Router.EventSequence,
+		Epoch:               s.Live.Epoch,
+	}
+	for _, e := range s.Router.L2.Newest(viewL2) {
+		v.L2Memory = append(v.L2Memory, &messages.StageEntry{
+			StageId: e.StageID, Summary: e.Summary, Outcome: string(e.Outcome), Timestamp: timestamppb.New(e.Timestamp),
+		})
+	}
+	if run := s.Ledger.Active; run != nil {
+		v.ActiveRun = &messages.ActiveRun{RunId: run.ID, TurnIds: run.TurnIDs(), Phase: string(s.Live.Phase), Attempt: run.Attempt}
+	}
+	for _, t := range s.Ledger.Queue {
+		v.Queue = append(v.Queue, &messages.QueuedTurn{
+			TurnId: t.GetTurnId(), QueueMode: t.GetQueueMode(), Mode: t.GetMode(), AcceptedAt: t.GetAcceptedAt(),
+		})
+	}
+	return v
+}
+
+// Conversation gives the history in the form that a context pack takes.
+func (s State) Conversation() []contextpack.Turn { return conversation(s.Ledger.History) }
+
+// PackSettings gives what a context pack of this session is built with.
+func (s State) PackSettings(cfg Config) (keepLast, tokenBudget int, model string) {
+	set := s.settings(cfg)
+	return set.keepLast, set.tokenBudget, set.model
+}

@@ -7,6 +7,8 @@
 // Domain events: facts of the workflow that a session's event log holds.
 // The journal stores each under the snake_case name of its type (workflow_started, …), see messages/registry.go.
 // Compatibility: add fields and messages; never rename, renumber or change a meaning.
+// extra_json (of every event that hosts write) holds, as one JSON object, the fields of the event's JSON form that this
+// schema does not know: nothing reads them, and they are given back.
 
 package messages
 
@@ -30,6 +32,7 @@ const (
 type WorkflowStarted struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	WorkflowId    string                 `protobuf:"bytes,1,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
+	ExtraJson     []byte                 `protobuf:"bytes,15,opt,name=extra_json,json=extraJson,proto3" json:"extra_json,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -71,9 +74,17 @@ func (x *WorkflowStarted) GetWorkflowId() string {
 	return ""
 }
 
+func (x *WorkflowStarted) GetExtraJson() []byte {
+	if x != nil {
+		return x.ExtraJson
+	}
+	return nil
+}
+
 // WorkflowCompleted: the workflow ended well.
 type WorkflowCompleted struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	ExtraJson     []byte                 `protobuf:"bytes,15,opt,name=extra_json,json=extraJson,proto3" json:"extra_json,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -108,10 +119,18 @@ func (*WorkflowCompleted) Descriptor() ([]byte, []int) {
 	return file_correx_v1_events_proto_rawDescGZIP(), []int{1}
 }
 
+func (x *WorkflowCompleted) GetExtraJson() []byte {
+	if x != nil {
+		return x.ExtraJson
+	}
+	return nil
+}
+
 // WorkflowFailed: the workflow ended badly.
 type WorkflowFailed struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Reason        string                 `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
+	ExtraJson     []byte                 `protobuf:"bytes,15,opt,name=extra_json,json=extraJson,proto3" json:"extra_json,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -153,10 +172,18 @@ func (x *WorkflowFailed) GetReason() string {
 	return ""
 }
 
+func (x *WorkflowFailed) GetExtraJson() []byte {
+	if x != nil {
+		return x.ExtraJson
+	}
+	return nil
+}
+
 // OrchestrationPaused: the orchestrator stopped taking steps for a while.
 type OrchestrationPaused struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	PauseReason   string                 `protobuf:"bytes,1,opt,name=pause_reason,json=pauseReason,proto3" json:"pause_reason,omitempty"`
+	ExtraJson     []byte                 `protobuf:"bytes,15,opt,name=extra_json,json=extraJson,proto3" json:"extra_json,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -198,9 +225,17 @@ func (x *OrchestrationPaused) GetPauseReason() string {
 	return ""
 }
 
+func (x *OrchestrationPaused) GetExtraJson() []byte {
+	if x != nil {
+		return x.ExtraJson
+	}
+	return nil
+}
+
 // OrchestrationResumed: the orchestrator goes on.
 type OrchestrationResumed struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	ExtraJson     []byte                 `protobuf:"bytes,15,opt,name=extra_json,json=extraJson,proto3" json:"extra_json,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -235,10 +270,18 @@ func (*OrchestrationResumed) Descriptor() ([]byte, []int) {
 	return file_correx_v1_events_proto_rawDescGZIP(), []int{4}
 }
 
+func (x *OrchestrationResumed) GetExtraJson() []byte {
+	if x != nil {
+		return x.ExtraJson
+	}
+	return nil
+}
+
 // StageStarted: the named stage is the current one.
 type StageStarted struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	StageId       string                 `protobuf:"bytes,1,opt,name=stage_id,json=stageId,proto3" json:"stage_id,omitempty"`
+	ExtraJson     []byte                 `protobuf:"bytes,15,opt,name=extra_json,json=extraJson,proto3" json:"extra_json,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -280,12 +323,20 @@ func (x *StageStarted) GetStageId() string {
 	return ""
 }
 
+func (x *StageStarted) GetExtraJson() []byte {
+	if x != nil {
+		return x.ExtraJson
+	}
+	return nil
+}
+
 // StageCompleted: the stage succeeded; next_stage_id, if present, is the current one from now on.
 type StageCompleted struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	StageId       string                 `protobuf:"bytes,1,opt,name=stage_id,json=stageId,proto3" json:"stage_id,omitempty"`
 	Summary       string                 `protobuf:"bytes,2,opt,name=summary,proto3" json:"summary,omitempty"`
 	NextStageId   string                 `protobuf:"bytes,3,opt,name=next_stage_id,json=nextStageId,proto3" json:"next_stage_id,omitempty"`
+	ExtraJson     []byte                 `protobuf:"bytes,15,opt,name=extra_json,json=extraJson,proto3" json:"extra_json,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -341,11 +392,19 @@ func (x *StageCompleted) GetNextStageId() string {
 	return ""
 }
 
+func (x *StageCompleted) GetExtraJson() []byte {
+	if x != nil {
+		return x.ExtraJson
+	}
+	return nil
+}
+
 // StageFailed: the stage failed.
 type StageFailed struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	StageId       string                 `protobuf:"bytes,1,opt,name=stage_id,json=stageId,proto3" json:"stage_id,omitempty"`
 	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	ExtraJson     []byte                 `protobuf:"bytes,15,opt,name=extra_json,json=extraJson,proto3" json:"extra_json,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -394,11 +453,19 @@ func (x *StageFailed) GetReason() string {
 	return ""
 }
 
+func (x *StageFailed) GetExtraJson() []byte {
+	if x != nil {
+		return x.ExtraJson
+	}
+	return nil
+}
+
 // StageCancelled: the stage was given up.
 type StageCancelled struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	StageId       string                 `protobuf:"bytes,1,opt,name=stage_id,json=stageId,proto3" json:"stage_id,omitempty"`
 	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	ExtraJson     []byte                 `protobuf:"bytes,15,opt,name=extra_json,json=extraJson,proto3" json:"extra_json,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -445,6 +512,13 @@ func (x *StageCancelled) GetReason() string {
 		return x.Reason
 	}
 	return ""
+}
+
+func (x *StageCancelled) GetExtraJson() []byte {
+	if x != nil {
+		return x.ExtraJson
+	}
+	return nil
 }
 
 // SteeringNoteAdded is the only event that the router itself writes (I2).
@@ -577,28 +651,46 @@ var File_correx_v1_events_proto protoreflect.FileDescriptor
 
 const file_correx_v1_events_proto_rawDesc = "" +
 	"\n" +
-	"\x16correx/v1/events.proto\x12\tcorrex.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"2\n" +
+	"\x16correx/v1/events.proto\x12\tcorrex.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"Q\n" +
 	"\x0fWorkflowStarted\x12\x1f\n" +
 	"\vworkflow_id\x18\x01 \x01(\tR\n" +
-	"workflowId\"\x13\n" +
-	"\x11WorkflowCompleted\"(\n" +
+	"workflowId\x12\x1d\n" +
+	"\n" +
+	"extra_json\x18\x0f \x01(\fR\textraJson\"2\n" +
+	"\x11WorkflowCompleted\x12\x1d\n" +
+	"\n" +
+	"extra_json\x18\x0f \x01(\fR\textraJson\"G\n" +
 	"\x0eWorkflowFailed\x12\x16\n" +
-	"\x06reason\x18\x01 \x01(\tR\x06reason\"8\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x1d\n" +
+	"\n" +
+	"extra_json\x18\x0f \x01(\fR\textraJson\"W\n" +
 	"\x13OrchestrationPaused\x12!\n" +
-	"\fpause_reason\x18\x01 \x01(\tR\vpauseReason\"\x16\n" +
-	"\x14OrchestrationResumed\")\n" +
+	"\fpause_reason\x18\x01 \x01(\tR\vpauseReason\x12\x1d\n" +
+	"\n" +
+	"extra_json\x18\x0f \x01(\fR\textraJson\"5\n" +
+	"\x14OrchestrationResumed\x12\x1d\n" +
+	"\n" +
+	"extra_json\x18\x0f \x01(\fR\textraJson\"H\n" +
 	"\fStageStarted\x12\x19\n" +
-	"\bstage_id\x18\x01 \x01(\tR\astageId\"i\n" +
+	"\bstage_id\x18\x01 \x01(\tR\astageId\x12\x1d\n" +
+	"\n" +
+	"extra_json\x18\x0f \x01(\fR\textraJson\"\x88\x01\n" +
 	"\x0eStageCompleted\x12\x19\n" +
 	"\bstage_id\x18\x01 \x01(\tR\astageId\x12\x18\n" +
 	"\asummary\x18\x02 \x01(\tR\asummary\x12\"\n" +
-	"\rnext_stage_id\x18\x03 \x01(\tR\vnextStageId\"@\n" +
+	"\rnext_stage_id\x18\x03 \x01(\tR\vnextStageId\x12\x1d\n" +
+	"\n" +
+	"extra_json\x18\x0f \x01(\fR\textraJson\"_\n" +
 	"\vStageFailed\x12\x19\n" +
 	"\bstage_id\x18\x01 \x01(\tR\astageId\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"C\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x1d\n" +
+	"\n" +
+	"extra_json\x18\x0f \x01(\fR\textraJson\"b\n" +
 	"\x0eStageCancelled\x12\x19\n" +
 	"\bstage_id\x18\x01 \x01(\tR\astageId\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xae\x01\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x1d\n" +
+	"\n" +
+	"extra_json\x18\x0f \x01(\fR\textraJson\"\xae\x01\n" +
 	"\x11SteeringNoteAdded\x12\x18\n" +
 	"\acontent\x18\x01 \x01(\tR\acontent\x12\x1e\n" +
 	"\bstage_id\x18\x02 \x01(\tH\x00R\astageId\x88\x01\x01\x129\n" +

@@ -7,8 +7,8 @@
 // Domain events: facts of the workflow that a session's event log holds.
 // The journal stores each under the snake_case name of its type (workflow_started, …), see messages/registry.go.
 // Compatibility: add fields and messages; never rename, renumber or change a meaning.
-// extra_json (of every event that hosts write) holds, as one JSON object, the fields of the event's JSON form that this
-// schema does not know: nothing reads them, and they are given back.
+// extra_json holds, as one JSON object, the fields of an event's JSON form that this schema does not know: nothing reads them,
+// and they are given back.
 
 package messages
 
@@ -530,6 +530,7 @@ type SteeringNoteAdded struct {
 	StageId       *string                `protobuf:"bytes,2,opt,name=stage_id,json=stageId,proto3,oneof" json:"stage_id,omitempty"`
 	CreatedAt     *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
 	TurnId        string                 `protobuf:"bytes,4,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
+	ExtraJson     []byte                 `protobuf:"bytes,15,opt,name=extra_json,json=extraJson,proto3" json:"extra_json,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -590,6 +591,13 @@ func (x *SteeringNoteAdded) GetTurnId() string {
 		return x.TurnId
 	}
 	return ""
+}
+
+func (x *SteeringNoteAdded) GetExtraJson() []byte {
+	if x != nil {
+		return x.ExtraJson
+	}
+	return nil
 }
 
 // ForeignEvent is an event of a type that this product does not know, as its host gave it in JSON.
@@ -690,13 +698,15 @@ const file_correx_v1_events_proto_rawDesc = "" +
 	"\bstage_id\x18\x01 \x01(\tR\astageId\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x1d\n" +
 	"\n" +
-	"extra_json\x18\x0f \x01(\fR\textraJson\"\xae\x01\n" +
+	"extra_json\x18\x0f \x01(\fR\textraJson\"\xcd\x01\n" +
 	"\x11SteeringNoteAdded\x12\x18\n" +
 	"\acontent\x18\x01 \x01(\tR\acontent\x12\x1e\n" +
 	"\bstage_id\x18\x02 \x01(\tH\x00R\astageId\x88\x01\x01\x129\n" +
 	"\n" +
 	"created_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x12\x17\n" +
-	"\aturn_id\x18\x04 \x01(\tR\x06turnIdB\v\n" +
+	"\aturn_id\x18\x04 \x01(\tR\x06turnId\x12\x1d\n" +
+	"\n" +
+	"extra_json\x18\x0f \x01(\fR\textraJsonB\v\n" +
 	"\t_stage_id\"6\n" +
 	"\fForeignEvent\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x12\n" +

@@ -3,9 +3,9 @@ package messages
 import (
 	"errors"
 	"fmt"
+	"reflect"
 
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
 // registration ties a name in the journal to a Go type. The name is given, never reflected: renaming a Go type changes no
@@ -105,7 +105,7 @@ func DecodeLedger(name string, version uint32, payload []byte) (LedgerRecord, er
 }
 
 func encode(m proto.Message) (string, uint32, []byte, error) {
-	reg, ok := byType[m.ProtoReflect().Descriptor().FullName()]
+	reg, ok := byType[reflect.TypeOf(m)]
 	if !ok {
 		return "", 0, nil, fmt.Errorf("encode %T: %w", m, ErrUnknownType)
 	}
@@ -116,10 +116,11 @@ func encode(m proto.Message) (string, uint32, []byte, error) {
 	return reg.name, reg.version, payload, nil
 }
 
-func indexByType() map[protoreflect.FullName]registration {
-	index := make(map[protoreflect.FullName]registration, len(registrations))
+// indexByType goes by Go types: descriptors do not exist yet when package variables are made.
+func indexByType() map[reflect.Type]registration {
+	index := make(map[reflect.Type]registration, len(registrations))
 	for _, reg := range registrations {
-		index[reg.make().ProtoReflect().Descriptor().FullName()] = reg
+		index[reflect.TypeOf(reg.make())] = reg
 	}
 	return index
 }

@@ -45,6 +45,15 @@ const (
 	OutcomeIncomplete  Outcome = "incomplete"
 )
 
+// Valid says whether o is one of them.
+func (o Outcome) Valid() bool {
+	switch o {
+	case OutcomeCompleted, OutcomeFailed, OutcomeCancelled, OutcomeInterrupted, OutcomeIncomplete:
+		return true
+	}
+	return false
+}
+
 // TurnState is where a turn is.
 type TurnState string
 
@@ -63,6 +72,15 @@ const (
 	TurnWithdrawn   TurnState = "withdrawn"
 	TurnExpired     TurnState = "expired"
 )
+
+// Valid says whether s is one of them.
+func (s TurnState) Valid() bool {
+	switch s {
+	case TurnQueued, TurnOffered, TurnRunning, TurnAnswered, TurnFailed, TurnCancelled, TurnInterrupted, TurnIncomplete, TurnMerged, TurnSteered, TurnWithdrawn, TurnExpired:
+		return true
+	}
+	return false
+}
 
 // Ended says whether s is an end.
 func (s TurnState) Ended() bool {
@@ -98,6 +116,15 @@ const (
 	PhaseAborted        Phase = "aborted"
 )
 
+// Valid says whether p is one of them.
+func (p Phase) Valid() bool {
+	switch p {
+	case PhaseAccepted, PhaseQueued, PhaseWaitingForSlot, PhaseDispatched, PhaseStartingEngine, PhaseStreaming, PhaseFinalizing, PhaseCompleted, PhaseFailed, PhaseAborted:
+		return true
+	}
+	return false
+}
+
 // Disposition says what became of a submitted turn.
 type Disposition string
 
@@ -110,6 +137,15 @@ const (
 	DispositionDuplicate Disposition = "duplicate"
 )
 
+// Valid says whether d is one of them.
+func (d Disposition) Valid() bool {
+	switch d {
+	case DispositionStarted, DispositionQueued, DispositionMerged, DispositionSteering, DispositionDuplicate:
+		return true
+	}
+	return false
+}
+
 // Role is the speaker of a history entry.
 type Role string
 
@@ -118,6 +154,15 @@ const (
 	RoleUser   Role = "USER"
 	RoleRouter Role = "ROUTER"
 )
+
+// Valid says whether r is one of them.
+func (r Role) Valid() bool {
+	switch r {
+	case RoleUser, RoleRouter:
+		return true
+	}
+	return false
+}
 
 // UsageSource says where token counts come from.
 type UsageSource string
@@ -129,6 +174,15 @@ const (
 	UsageUnknown   UsageSource = "unknown"
 )
 
+// Valid says whether s is one of them.
+func (s UsageSource) Valid() bool {
+	switch s {
+	case UsageReported, UsageEstimated, UsageUnknown:
+		return true
+	}
+	return false
+}
+
 // AbortScope is what an Abort ends.
 type AbortScope string
 
@@ -138,3 +192,12 @@ const (
 	AbortTurn    AbortScope = "turn"
 	AbortSession AbortScope = "session"
 )
+
+// Valid says whether s is one of them.
+func (s AbortScope) Valid() bool {
+	switch s {
+	case AbortRun, AbortTurn, AbortSession:
+		return true
+	}
+	return false
+}

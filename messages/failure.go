@@ -25,11 +25,16 @@ const (
 	CodeUnauthorized        Code = "unauthorized"
 	CodeForbidden           Code = "forbidden"
 	CodeRateLimited         Code = "rate_limited"
+	CodeBudgetExceeded      Code = "budget_exceeded"
 	CodeSessionDeleted      Code = "session_deleted"
 	CodeQuarantined         Code = "quarantined"
 	CodeDraining            Code = "draining"
 	CodeUnavailable         Code = "unavailable"
 	CodeInternal            Code = "internal"
+)
+
+// Codes of failed runs.
+const (
 	CodeProviderAuth        Code = "provider_auth"
 	CodeProviderQuota       Code = "provider_quota"
 	CodeProviderRateLimited Code = "provider_rate_limited"
@@ -42,10 +47,15 @@ const (
 	CodeContentFiltered     Code = "content_filtered"
 	CodeTruncated           Code = "truncated"
 	CodeConfigError         Code = "config_error"
+	CodeIdleTimeout         Code = "idle_timeout"
+	CodeToolRoundsExceeded  Code = "tool_rounds_exceeded"
+	CodeSlotTimeout         Code = "slot_timeout"
 	CodeCrashLoop           Code = "crash_loop"
 	CodeFenced              Code = "fenced"
-	CodeMoved               Code = "moved"
 )
+
+// CodeMoved is answered between nodes only: another one owns the session.
+const CodeMoved Code = "moved"
 
 // Fail makes a Failure that trying again will not cure.
 func Fail(code Code, message string) *Failure {

@@ -66,7 +66,8 @@ type Record struct {
 	Position uint64
 	Type     string
 	Version  uint32
-	// Time is information only; nothing is ordered by it.
+	// Time is information only; nothing is ordered by it. It is kept in years 1678 to 2261; any other, the zero time too,
+	// comes back as a different one.
 	Time    time.Time
 	Flags   RecordFlags
 	Payload []byte

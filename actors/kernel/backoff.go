@@ -19,7 +19,7 @@ const (
 	backoffWindow = time.Minute
 )
 
-// maxStatistics bounds the failure times that protoactor keeps per child.
+// maxStatistics bounds the failure times that protoactor keeps per child. Reaching it forgets the recent ones too, once.
 const maxStatistics = 256
 
 // Backoff is a supervisor strategy: a child that fails is restarted after a delay that grows with its recent failures, and
@@ -27,7 +27,7 @@ const maxStatistics = 256
 type Backoff struct {
 	// Min is the delay before the first restart; 0 = 100 ms.
 	Min time.Duration
-	// Max bounds the delay; 0 = 30 s.
+	// Max bounds the delay; 0 = 30 s, or Min if that is longer.
 	Max time.Duration
 	// Factor multiplies the delay with every further failure inside Window; 0 = 2.
 	Factor float64
@@ -35,8 +35,8 @@ type Backoff struct {
 	Jitter float64
 	// Limit is the number of restarts inside Window after which the next failure stops the child; 0 = 5, negative = none.
 	Limit int
-	// Window is the time after which a failure is forgotten; 0 = 1 min. It must exceed the sum of the delays up to Limit, or
-	// the limit is never reached.
+	// Window is the time after which a failure is forgotten; 0 = twice the sum of the delays up to Limit, at least 1 min.
+	// A shorter window than that sum is never full, so the child is never stopped.
 	Window time.Duration
 	// Rand gives numbers in [0, 1) for the jitter; nil = math/rand.
 	Rand func() float64
@@ -71,11 +71,13 @@ func (b Backoff) HandleFailure(
 
 func (b Backoff) withDefaults() Backoff {
 	setDefault(&b.Min, backoffMin)
-	setDefault(&b.Max, backoffMax)
+	setDefault(&b.Max, max(backoffMax, b.Min))
 	setDefault(&b.Factor, backoffFactor)
 	setDefault(&b.Jitter, backoffJitter)
 	setDefault(&b.Limit, backoffLimit)
-	setDefault(&b.Window, backoffWindow)
+	if b.Window == 0 {
+		b.Window = max(backoffWindow, 2*b.totalDelay())
+	}
 	if b.Rand == nil {
 		b.Rand = rand.Float64
 	}
@@ -92,20 +94,28 @@ func setDefault[T comparable](field *T, value T) {
 // count records the failure and gives the number of earlier ones inside the window.
 func (b Backoff) count(stats *actor.RestartStatistics) int {
 	recent := stats.NumberOfFailures(b.Window)
-	if recent == 0 {
+	if recent == 0 || stats.FailureCount() >= max(maxStatistics, 4*b.Limit) {
 		stats.Reset()
-	} else if stats.FailureCount() > maxStatistics {
-		stats.Reset() // drop the old ones; the recent ones count as new, which errs on the side of stopping
-		for range min(recent, maxStatistics/2) {
-			stats.Fail()
-		}
 	}
 	stats.Fail()
 	return recent
 }
 
+// totalDelay is the time that restarts up to the limit take, without jitter.
+func (b Backoff) totalDelay() time.Duration {
+	var total float64
+	for restarts := range b.Limit {
+		total += b.plainDelay(restarts)
+	}
+	return time.Duration(total)
+}
+
+func (b Backoff) plainDelay(restarts int) float64 {
+	return math.Min(float64(b.Min)*math.Pow(b.Factor, float64(restarts)), float64(b.Max))
+}
+
 func (b Backoff) delay(restarts int) time.Duration {
-	d := math.Min(float64(b.Min)*math.Pow(b.Factor, float64(restarts)), float64(b.Max))
+	d := b.plainDelay(restarts)
 	if b.Jitter > 0 {
 		d *= 1 + b.Jitter*(2*b.Rand()-1)
 	}

@@ -202,9 +202,8 @@ func knownFromJSON(name string, members []member) (Event, error) {
 	if extra.any {
 		m.Set(m.Descriptor().Fields().ByName(extraField), protoreflect.ValueOfBytes(extra.close()))
 	}
-	e, ok := message.(Event)
-	if !ok {
-		return nil, fmt.Errorf("%w: %s is no event", ErrInvalidEvent, name)
+	if err := validateKnown(name, m); err != nil {
+		return nil, err
 	}
-	return e, validateKnown(name, m)
+	return message.(Event), nil
 }

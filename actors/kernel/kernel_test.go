@@ -94,14 +94,9 @@ func probe(t *testing.T, s *System) (*actor.PID, *recorder) {
 	}), rec
 }
 
-func bubble(t *testing.T, f func(t *testing.T)) {
-	t.Helper()
-	t.Parallel()
-	synctest.Test(t, f)
-}
-
 func TestAskGetsTheAnswer(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := newSystem(t)
 		answer, err := s.Ask(t.Context(), spawnFunc(t, s, echo), ping{7})
 		require.NoError(t, err)
@@ -121,7 +116,8 @@ func requireNoAsks(t *testing.T, s *System) {
 }
 
 func TestAskErrors(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := newSystem(t)
 		pid := spawnFunc(t, s, func(ctx actor.Context) {
 			if _, ok := ctx.Message().(ping); ok {
@@ -150,7 +146,8 @@ func TestAskErrors(t *testing.T) {
 }
 
 func TestFullMailboxRefuses(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := newSystem(t)
 		var handled atomic.Int32
 		pid := spawnWith(t, s, func(ctx actor.Context) {
@@ -186,7 +183,8 @@ func TestFullMailboxRefuses(t *testing.T) {
 }
 
 func TestLanesInOrder(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := newSystem(t)
 		rec := newRecorder()
 		pid := spawnFunc(t, s, func(ctx actor.Context) {
@@ -215,7 +213,8 @@ func TestLanesInOrder(t *testing.T) {
 }
 
 func TestHoldKeepsTheUserLane(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := newSystem(t)
 		rec := newRecorder()
 		pid := spawnFunc(t, s, func(ctx actor.Context) {
@@ -242,7 +241,8 @@ func TestHoldKeepsTheUserLane(t *testing.T) {
 }
 
 func TestStopWaitsAndPoisonFinishesTheQueue(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := newSystem(t)
 		var handled atomic.Int32
 		slow := func(ctx actor.Context) {
@@ -275,7 +275,8 @@ func TestStopWaitsAndPoisonFinishesTheQueue(t *testing.T) {
 }
 
 func TestAfterSendsOnceUnlessStopped(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := newSystem(t)
 		pid, got := probe(t, s)
 		stop := s.After(time.Minute, pid, ping{1})
@@ -290,7 +291,8 @@ func TestAfterSendsOnceUnlessStopped(t *testing.T) {
 }
 
 func TestShutdownStopsGroupsInReverseOrder(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := New(Config{})
 		rec := newRecorder()
 		named := func(name string) *actor.Props {
@@ -320,7 +322,8 @@ func TestShutdownStopsGroupsInReverseOrder(t *testing.T) {
 }
 
 func TestShutdownEndsWithItsContext(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := New(Config{})
 		pid := spawnFunc(t, s, echo)
 		until := make(chan struct{})

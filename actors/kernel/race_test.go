@@ -34,14 +34,10 @@ func TestNoMessageIsLostWhenActorsStop(t *testing.T) {
 		for n := range senders {
 			wg.Go(func() {
 				for i := range each {
-					if i%5 == 0 {
-						s.TellAs(pid, urgent{i}, sender)
-					} else {
-						s.TellAs(pid, ping{i}, sender)
-					}
 					if n == 0 && i == round {
 						s.as.Root.Stop(pid)
 					}
+					s.TellAs(pid, []any{ping{i}, ping{i}, urgent{i}}[i%3], sender)
 				}
 			})
 		}
@@ -103,7 +99,8 @@ func TestSpawnByNameUnderFire(t *testing.T) {
 
 // Asks against actors that come, fail and go all end.
 func TestAsksAlwaysEnd(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := New(Config{Supervisor: Backoff{Limit: 3}})
 		t.Cleanup(func() { shutdown(t, s) })
 		var wg sync.WaitGroup
@@ -161,7 +158,8 @@ func spawnWithin(s *System) {
 }
 
 func TestPoolKeepsAndReleasesWorkers(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		p := newPool(2)
 		var ran atomic.Int32
 		for range 5 {

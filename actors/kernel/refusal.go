@@ -36,12 +36,6 @@ type Refusal struct {
 // ControlMessage puts refusals in the control lane.
 func (*Refusal) ControlMessage() {}
 
-// Error makes a refusal usable as an error.
-func (r *Refusal) Error() string { return fmt.Sprintf("refuse %T: %v", r.Message, r.Err) }
-
-// Unwrap gives ErrMailboxFull or ErrStopped.
-func (r *Refusal) Unwrap() error { return r.Err }
-
 // refuse tells the sender of msg that it will not be handled, or publishes a dead letter if there is no sender.
 func (s *System) refuse(to *actor.PID, msg any, err error) {
 	_, body, sender := actor.UnwrapEnvelope(msg)

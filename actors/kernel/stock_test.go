@@ -3,8 +3,6 @@ package kernel
 import (
 	"fmt"
 	"log/slog"
-	"os"
-	"os/exec"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -19,15 +17,6 @@ import (
 // Their numbers are those of the review of protoactor that docs and commits refer to. When a stock half fails, protoactor has
 // been mended and the cure may go.
 
-const envEscalate = "KERNEL_TEST_ESCALATE"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(envEscalate) != "" {
-		escalateOnStock()
-	}
-	os.Exit(m.Run())
-}
-
 func newStock() *actor.ActorSystem {
 	return actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
 		return slog.New(slog.DiscardHandler)
@@ -38,7 +27,8 @@ func newStock() *actor.ActorSystem {
 func settleStock() { time.Sleep(2 * time.Second) }
 
 func TestDefect1SendDuringSpawn(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		var seen []any
 		receive := actor.ReceiveFunc(func(ctx actor.Context) { seen = append(seen, ctx.Message()) })
 		sendEarly := actor.WithOnInit(func(ctx actor.Context) { // the window of the race, without the race
@@ -70,7 +60,8 @@ func panicIn[M any](starts *atomic.Int32) actor.ReceiveFunc {
 }
 
 func TestDefect2PanicInStopping(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		var starts atomic.Int32
 		stock := newStock()
 		pid := stock.Root.Spawn(actor.PropsFromFunc(panicIn[*actor.Stopping](&starts)))
@@ -98,7 +89,8 @@ func parentOf(child *actor.Props) actor.ReceiveFunc {
 }
 
 func TestDefect3PanicInStopped(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		var starts atomic.Int32
 		child := panicIn[*actor.Stopped](&starts)
 		stock := newStock()
@@ -121,7 +113,8 @@ func slowToStop(until chan struct{}) actor.ReceiveFunc {
 }
 
 func TestDefect4UserMessageAfterStopping(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		until := make(chan struct{})
 		stock := newStock()
 		parent := stock.Root.Spawn(actor.PropsFromFunc(parentOf(actor.PropsFromFunc(slowToStop(until)))))
@@ -153,7 +146,8 @@ func TestDefect4UserMessageAfterStopping(t *testing.T) {
 }
 
 func TestDefect5QueueDroppedAtStop(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		const asks = 10
 		until := make(chan struct{})
 		stock := newStock()
@@ -194,7 +188,8 @@ func TestDefect5QueueDroppedAtStop(t *testing.T) {
 }
 
 func TestDefect8SecondAnswerOverwrites(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		stock := newStock()
 		future := actor.NewFuture(stock, time.Minute)
 		stock.Root.Send(future.PID(), "first")
@@ -222,7 +217,8 @@ func TestDefect8SecondAnswerOverwrites(t *testing.T) {
 }
 
 func TestDefect9ReceiveTimeoutFiresOnce(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		var ticks atomic.Int32
 		stock := newStock()
 		stock.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
@@ -309,41 +305,9 @@ func TestDefect11FullMailboxBlocksTheSender(t *testing.T) {
 	require.EqualValues(t, 20-limit, refused.Load())
 }
 
-// alwaysEscalate is a strategy that leaves everything to the next level.
-func alwaysEscalate() actor.SupervisorStrategy {
-	return actor.NewOneForOneStrategy(1, time.Second, func(any) actor.Directive { return actor.EscalateDirective })
-}
-
-// escalateOnStock runs in a process of its own, as it ends the process.
-func escalateOnStock() {
-	stock := newStock()
-	pid := stock.Root.Spawn(actor.PropsFromFunc(echo, actor.WithGuardian(alwaysEscalate())))
-	stock.Root.Send(pid, boom{})
-	_ = stock.Root.PoisonFuture(pid).Wait()
-	os.Exit(0)
-}
-
-func TestDefect12EscalationAtTheRootEndsTheProcess(t *testing.T) {
-	t.Parallel()
-	child := exec.CommandContext(t.Context(), os.Args[0])
-	child.Env = append(os.Environ(), envEscalate+"=1")
-	output, err := child.CombinedOutput()
-	require.Error(t, err)
-	require.Contains(t, string(output), "guardian cannot escalate failure")
-
-	s := New(Config{Supervisor: alwaysEscalate()})
-	t.Cleanup(func() { shutdown(t, s) })
-	pid, other := spawnFunc(t, s, echo), spawnFunc(t, s, echo)
-	_, err = s.Ask(t.Context(), pid, boom{})
-	require.ErrorIs(t, err, ErrFailed)
-	_, err = s.Ask(t.Context(), pid, ping{})
-	require.ErrorIs(t, err, ErrStopped)
-	_, err = s.Ask(t.Context(), other, ping{})
-	require.NoError(t, err)
-}
-
 func TestDefect13ShutdownStopsNothing(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		stock := newStock()
 		pid := stock.Root.Spawn(actor.PropsFromFunc(echo))
 		stock.Shutdown()
@@ -362,7 +326,8 @@ func TestDefect13ShutdownStopsNothing(t *testing.T) {
 }
 
 func TestDefect14BackoffIsLinearAndNeverGivesUp(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		const failures = 30
 		last, delays := time.Now(), []time.Duration(nil)
 		failing := actor.ReceiveFunc(func(ctx actor.Context) {

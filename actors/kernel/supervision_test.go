@@ -12,7 +12,8 @@ import (
 )
 
 func TestFailedActorHandlesNothingDuringTheDelay(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := New(Config{Supervisor: Backoff{Min: time.Minute, Jitter: -1}})
 		t.Cleanup(func() { shutdown(t, s) })
 		rec := newRecorder()
@@ -38,7 +39,8 @@ func TestFailedActorHandlesNothingDuringTheDelay(t *testing.T) {
 }
 
 func TestStoppedDuringTheDelayStaysStopped(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := New(Config{Supervisor: Backoff{Min: time.Minute}})
 		t.Cleanup(func() { shutdown(t, s) })
 		var starts atomic.Int32
@@ -66,14 +68,15 @@ func TestStoppedDuringTheDelayStaysStopped(t *testing.T) {
 }
 
 func TestOnFailureIsToldAndContained(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		var restarts []int
+		var reasons []any
 		s := New(Config{Supervisor: Backoff{
 			Limit: 2,
 			Rand:  func() float64 { return 0.5 },
 			OnFailure: func(_ *actor.PID, reason any, n int) {
-				require.Equal(t, "boom", reason)
-				restarts = append(restarts, n)
+				restarts, reasons = append(restarts, n), append(reasons, reason)
 				panic("callback")
 			},
 		}})
@@ -86,13 +89,15 @@ func TestOnFailureIsToldAndContained(t *testing.T) {
 		}
 		synctest.Wait()
 		require.Equal(t, []int{0, 1, 2}, restarts)
+		require.Equal(t, []any{"boom", "boom", "boom"}, reasons)
 		_, err := s.Ask(t.Context(), pid, ping{})
 		require.ErrorIs(t, err, ErrStopped)
 	})
 }
 
 func TestFailuresOutsideTheWindowAreForgotten(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := New(Config{Supervisor: Backoff{Limit: 2, Window: time.Minute}})
 		t.Cleanup(func() { shutdown(t, s) })
 		pid := spawnFunc(t, s, echo)
@@ -140,7 +145,8 @@ type strategist struct {
 }
 
 func TestPanicInTheStrategyStopsTheChild(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := newSystem(t)
 		children := make(chan *actor.PID, 2)
 		parent := func(ctx actor.Context) {
@@ -167,7 +173,8 @@ func TestPanicInTheStrategyStopsTheChild(t *testing.T) {
 }
 
 func TestUnwrapGivesTheProducedActor(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := newSystem(t)
 		inner := &strategist{ReceiveFunc: func(ctx actor.Context) {
 			if _, ok := ctx.Message().(ping); ok {
@@ -183,7 +190,8 @@ func TestUnwrapGivesTheProducedActor(t *testing.T) {
 }
 
 func TestPanicInTerminatedWhileStopping(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := newSystem(t)
 		child := s.Props(func() actor.Actor { return actor.ReceiveFunc(echo) }, PropsOptions{})
 		var starts atomic.Int32
@@ -202,7 +210,8 @@ func TestPanicInTerminatedWhileStopping(t *testing.T) {
 }
 
 func TestSpawnReturnsThePanicOfTheProducer(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := newSystem(t)
 		_, err := s.Spawn(s.Props(func() actor.Actor { panic("no memory") }, PropsOptions{}))
 		require.EqualError(t, err, "spawn: producer panicked: no memory")
@@ -213,7 +222,8 @@ func TestSpawnReturnsThePanicOfTheProducer(t *testing.T) {
 
 // A failed require in an actor ends its goroutine; the actor must not hang with it.
 func TestGoexitInAHandlerIsAFailure(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := newSystem(t)
 		pid := spawnFunc(t, s, func(ctx actor.Context) {
 			if _, ok := ctx.Message().(boom); ok {
@@ -230,7 +240,8 @@ func TestGoexitInAHandlerIsAFailure(t *testing.T) {
 }
 
 func TestAskEndsWhenTheActorKeepsTheQuestionAndEnds(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := newSystem(t)
 		pid := spawnFunc(t, s, echo) // answers ping only
 		errs := make(chan error, 100)
@@ -256,7 +267,8 @@ func TestAskEndsWhenTheActorKeepsTheQuestionAndEnds(t *testing.T) {
 }
 
 func TestAskFollowsAForwardedQuestion(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := newSystem(t)
 		target := spawnFunc(t, s, func(ctx actor.Context) {
 			if _, ok := ctx.Message().(ping); ok {
@@ -283,7 +295,8 @@ func TestAskFollowsAForwardedQuestion(t *testing.T) {
 }
 
 func TestWatchOfAnEndedActorIsAnswered(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		s := newSystem(t)
 		gone := spawnFunc(t, s, echo)
 		require.NoError(t, s.Stop(t.Context(), gone))

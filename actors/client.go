@@ -1,0 +1,170 @@
+// Package actors is the host's API: a client that talks to the sessions of this process by actor messages. The gateway and
+// the command line use the same messages, so a host sees neither more nor less than they do.
+package actors
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/correx/correx-actors/actors/directory"
+	"github.com/correx/correx-actors/actors/kernel"
+	"github.com/correx/correx-actors/core/router"
+	"github.com/correx/correx-actors/messages"
+	"github.com/correx/correx-actors/persistence"
+)
+
+// Client talks to the sessions of one process. All methods may be called from any goroutine, but not from an actor's
+// Receive: they wait. A refused command is returned as a *messages.Failure; use errors.As. When ctx ends its cause is returned, and the
+// command may still have been carried out: ask again with the same idempotency key.
+type Client struct {
+	sys     *kernel.System
+	dir     *directory.Directory
+	journal persistence.Journal
+	repo    *persistence.Repository
+}
+
+// NewClient makes a client over running parts.
+func NewClient(sys *kernel.System, dir *directory.Directory, journal persistence.Journal) *Client {
+	return &Client{sys: sys, dir: dir, journal: journal, repo: persistence.NewRepository(journal)}
+}
+
+// Start makes a session, or changes the settings of an existing one for its later turns.
+func (c *Client) Start(ctx context.Context, key messages.Key, config *messages.SessionConfig) (*messages.SessionView, error) {
+	reply, err := ask[*messages.SessionStarted](ctx, c, key, &messages.StartSession{Config: config})
+	return reply.GetState(), err
+}
+
+// Submit asks for one turn and returns once it is durable (I6). It makes a session that does not exist.
+func (c *Client) Submit(ctx context.Context, key messages.Key, turn *messages.SubmitTurn) (*messages.TurnAccepted, error) {
+	return ask[*messages.TurnAccepted](ctx, c, key, turn)
+}
+
+// Record appends workflow events, all or none; expected, if not nil, is the event log's head that the caller believes. It
+// makes a session that does not exist.
+func (c *Client) Record(
+	ctx context.Context, key messages.Key, expected *uint64, events ...messages.Event,
+) (*messages.EventsRecorded, error) {
+	cmd := &messages.RecordEvents{ExpectedSequence: expected}
+	for i, e := range events {
+		encoded, err := messages.EncodeEvent(e)
+		if err != nil {
+			return nil, messages.Fail(messages.CodeInvalidEvent, fmt.Sprintf("events[%d]: %v", i, err))
+		}
+		cmd.Events = append(cmd.Events, encoded)
+	}
+	return ask[*messages.EventsRecorded](ctx, c, key, cmd)
+}
+
+// State gives the session's state. Failure unknown_session if nothing was ever recorded.
+func (c *Client) State(ctx context.Context, key messages.Key) (*messages.SessionView, error) {
+	reply, err := ask[*messages.SessionState](ctx, c, key, &messages.GetSession{})
+	return reply.GetState(), err
+}
+
+// Turn tells where a turn is, by id.
+func (c *Client) Turn(ctx context.Context, key messages.Key, id messages.TurnID) (*messages.TurnStatus, error) {
+	reply, err := ask[*messages.TurnFound](ctx, c, key, &messages.GetTurn{TurnId: id})
+	return reply.GetTurn(), err
+}
+
+// TurnByKey tells where a turn is, by its idempotency key.
+func (c *Client) TurnByKey(ctx context.Context, key messages.Key, idempotencyKey string) (*messages.TurnStatus, error) {
+	reply, err := ask[*messages.TurnFound](ctx, c, key, &messages.GetTurn{IdempotencyKey: idempotencyKey})
+	return reply.GetTurn(), err
+}
+
+// Abort stops what is in scope and says what that was.
+func (c *Client) Abort(ctx context.Context, key messages.Key, abort *messages.Abort) (*messages.Aborted, error) {
+	return ask[*messages.Aborted](ctx, c, key, abort)
+}
+
+// Ack acknowledges all answers up to an output number. It does not wait.
+func (c *Client) Ack(key messages.Key, seq uint64) {
+	c.dir.Send(key, 0, &messages.AckFinals{Seq: seq}, nil)
+}
+
+// Context explains the context pack that a turn would get now, entry by entry.
+func (c *Client) Context(ctx context.Context, key messages.Key, model string) (*messages.PackView, error) {
+	reply, err := ask[*messages.ContextExplained](ctx, c, key, &messages.GetContext{Model: model})
+	return reply.GetPack(), err
+}
+
+// RouterState rebuilds what the router knows from the event log alone, without the session's actor (I1, I14).
+func (c *Client) RouterState(ctx context.Context, key messages.Key) (router.State, error) {
+	return c.repo.RouterState(ctx, key)
+}
+
+// SteeringNotes gives the steering notes that apply to a stage, in the order in which they were written; none is ever dropped.
+func (c *Client) SteeringNotes(ctx context.Context, key messages.Key, stageID string) ([]router.SteeringNote, error) {
+	state, err := c.repo.RouterState(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return state.NotesFor(stageID), nil
+}
+
+// Events yields the event log after a sequence up to its present head.
+func (c *Client) Events(ctx context.Context, key messages.Key, after uint64) iter.Seq2[*messages.StoredEvent, error] {
+	return persistence.Tail(ctx, c.journal, key, after, nil)
+}
+
+// SessionSummary is one row of the session list.
+type SessionSummary struct {
+	persistence.SessionInfo
+	// State is busy (it has open work), idle or passivated.
+	State string
+}
+
+// Session states of the list.
+const (
+	SessionBusy       = "busy"
+	SessionIdle       = "idle"
+	SessionPassivated = "passivated"
+)
+
+// Sessions lists a tenant's sessions after an id, at most limit, in the order of their ids; state "" = all. More says whether there are more.
+func (c *Client) Sessions(
+	ctx context.Context, tenant messages.TenantID, state string, after messages.SessionID, limit int,
+) (rows []SessionSummary, more bool, err error) {
+	active, err := c.dir.Active(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	for info, err := range c.journal.Sessions(ctx, tenant, after) {
+		if err != nil {
+			return nil, false, err
+		}
+		row := SessionSummary{SessionInfo: info, State: SessionPassivated}
+		switch {
+		case info.Open:
+			row.State = SessionBusy
+		case active[info.Key]:
+			row.State = SessionIdle
+		}
+		if state != "" && row.State != state {
+			continue
+		}
+		if len(rows) == limit {
+			return rows, true, nil
+		}
+		rows = append(rows, row)
+	}
+	return rows, false, nil
+}
+
+func ask[R messages.Reply](ctx context.Context, c *Client, key messages.Key, cmd messages.Command) (R, error) {
+	var none R
+	if err := key.Validate(); err != nil {
+		return none, messages.Fail(messages.CodeInvalidSessionID, err.Error())
+	}
+	reply, err := c.dir.Ask(ctx, key, cmd)
+	if err != nil {
+		return none, err
+	}
+	r, ok := reply.(R)
+	if !ok {
+		return none, messages.Fail(messages.CodeInternal, fmt.Sprintf("unexpected reply %T", reply))
+	}
+	return r, nil
+}

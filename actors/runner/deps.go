@@ -1,0 +1,70 @@
+// Package runner holds the actor of one run: it builds the context pack, calls the provider and reports what comes back. It
+// lives as a child of its session and does one attempt.
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/correx/correx-actors/actors/kernel"
+	"github.com/correx/correx-actors/core/contextpack"
+	"github.com/correx/correx-actors/inference"
+)
+
+// Deps is what every runner of a process is made with.
+type Deps struct {
+	Kernel *kernel.System
+	Router inference.Router
+	// Counter gives the token counter of a model.
+	Counter func(model string) contextpack.TokenCounter
+	// SystemPrompt of the L0 layer; "" = the package's default.
+	SystemPrompt string
+	// Window is the model's window in tokens; 0 = unknown.
+	Window int
+	Limits Limits
+	// Now gives the time; it is what durations are measured with in logs.
+	Log *slog.Logger
+}
+
+// Limits bound one attempt. Any byte of the provider is activity.
+type Limits struct {
+	// FirstToken bounds the wait for the first activity after the call was sent. Default 2 min.
+	FirstToken time.Duration
+	// Token bounds the silence between two activities. Default 1 min.
+	Token time.Duration
+	// Whole bounds the attempt. Default 30 min.
+	Whole time.Duration
+	// MaxAnswerBytes bounds the answer; beyond it the run ends incomplete. Default 4 MiB.
+	MaxAnswerBytes int
+}
+
+// DefaultLimits gives the documented defaults.
+func DefaultLimits() Limits {
+	return Limits{FirstToken: 2 * time.Minute, Token: time.Minute, Whole: 30 * time.Minute, MaxAnswerBytes: 4 << 20}
+}
+
+// Validate reports what is missing or cannot be.
+func (d Deps) Validate() error {
+	var errs []error
+	if d.Kernel == nil || d.Router == nil || d.Counter == nil || d.Log == nil {
+		errs = append(errs, errors.New("runner: kernel, router, counter and log are required"))
+	}
+	for _, limit := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"runs.first_token_timeout", d.Limits.FirstToken},
+		{"runs.token_timeout", d.Limits.Token},
+		{"runs.timeout", d.Limits.Whole},
+	} {
+		if limit.value <= 0 {
+			errs = append(errs, fmt.Errorf("%s is %s, want more than 0", limit.name, limit.value))
+		}
+	}
+	if d.Limits.MaxAnswerBytes <= 0 {
+		errs = append(errs, fmt.Errorf("runs.max_answer_bytes is %d, want more than 0", d.Limits.MaxAnswerBytes))
+	}
+	return errors.Join(errs...)
+}

@@ -275,6 +275,7 @@ func (m *mailbox) afterStop() {
 	if ended {
 		m.dead = true
 		system = m.system.take()
+		m.invoker = nil // PIDs keep the mailbox in memory; let the actor go
 	}
 	m.mu.Unlock()
 	for _, it := range queued {

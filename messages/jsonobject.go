@@ -22,32 +22,74 @@ type member struct {
 // null: the same as absent.
 func (m member) null() bool { return string(m.raw) == "null" }
 
-// parseMembers reads b as one JSON object and keeps the order of its members. Errors: ErrInvalidEvent.
+// parseMembers reads b as one JSON object and keeps the order of its members; their values share b. Errors: ErrInvalidEvent.
 func parseMembers(b []byte) ([]member, error) {
 	if !utf8.Valid(b) {
 		return nil, fmt.Errorf("%w: it is not UTF-8", ErrInvalidEvent)
 	}
-	if trimmed := bytes.TrimLeft(b, " \t\r\n"); len(trimmed) == 0 || trimmed[0] != '{' || !json.Valid(b) {
+	rest := skipSpace(b)
+	if len(rest) == 0 || rest[0] != '{' || !json.Valid(b) {
 		return nil, fmt.Errorf("%w: it is no JSON object", ErrInvalidEvent)
 	}
-	var members []member
-	dec := json.NewDecoder(bytes.NewReader(b))
-	if _, err := dec.Token(); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrInvalidEvent, err)
-	}
-	for dec.More() {
-		var m member
-		name, err := dec.Token()
-		if err == nil {
-			err = dec.Decode(&m.raw)
+	// From here on the JSON is known to be right, so that finding where values end is all there is to do.
+	members := make([]member, 0, 8)
+	for rest = skipSpace(rest[1:]); rest[0] != '}'; {
+		var name, value []byte
+		name, rest = cutValue(rest)
+		value, rest = cutValue(skipSpace(skipSpace(rest)[1:]))
+		if rest = skipSpace(rest); rest[0] == ',' {
+			rest = skipSpace(rest[1:])
 		}
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrInvalidEvent, err)
-		}
-		m.name, _ = name.(string)
-		members = append(members, m)
+		text, _ := unquote(name)
+		members = append(members, member{name: text, raw: value})
 	}
 	return members, nil
+}
+
+func skipSpace(b []byte) []byte { return bytes.TrimLeft(b, " \t\r\n") }
+
+// cutValue splits valid JSON after its first value.
+func cutValue(b []byte) (value, rest []byte) {
+	depth, quoted := 0, false
+	for i := 0; i < len(b); i++ {
+		switch c := b[i]; {
+		case quoted && c == '\\':
+			i++
+			continue
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			depth++
+		case c == '}' || c == ']':
+			if depth == 0 { // of the object around a number
+				return b[:i], b[i:]
+			}
+			depth--
+		case depth > 0:
+		case c == ',' || c == ' ' || c == '\t' || c == '\r' || c == '\n':
+			return b[:i], b[i:]
+		default: // inside a number, true, false or null
+			continue
+		}
+		if depth == 0 && !quoted {
+			return b[:i+1], b[i+1:]
+		}
+	}
+	return b, nil
+}
+
+// unquote reads a valid JSON value as a string; false: it is none.
+func unquote(raw []byte) (string, bool) {
+	if len(raw) == 0 || raw[0] != '"' {
+		return "", false
+	}
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return string(raw[1 : len(raw)-1]), true
+	}
+	var s string
+	err := json.Unmarshal(raw, &s)
+	return s, err == nil
 }
 
 // memberType gives the value of "type".
@@ -58,20 +100,17 @@ func memberType(members []member) (string, error) {
 			raw = m.raw
 		}
 	}
-	var name string
-	if len(raw) == 0 || raw[0] != '"' {
+	name, ok := unquote(raw)
+	if !ok {
 		return "", fmt.Errorf("%w: it has no type", ErrInvalidEvent)
-	}
-	if err := json.Unmarshal(raw, &name); err != nil {
-		return "", fmt.Errorf("%w: its type: %w", ErrInvalidEvent, err)
 	}
 	return name, nil
 }
 
 // fieldFromJSON reads a field's value. The error goes on from the field's name.
 func fieldFromJSON(field protoreflect.FieldDescriptor, raw json.RawMessage) (protoreflect.Value, error) {
-	var s string
-	if raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
+	s, ok := unquote(raw)
+	if !ok {
 		return protoreflect.Value{}, errors.New("is no string")
 	}
 	if field.Kind() == protoreflect.StringKind {

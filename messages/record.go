@@ -152,12 +152,25 @@ func internName(b []byte) string {
 }
 
 func checksum(key Key, stream Stream, seq uint64, rest []byte) uint32 {
-	var fixed [9]byte
-	fixed[0] = byte(stream)
-	binary.BigEndian.PutUint64(fixed[1:], seq)
-	var buf [2*maxID + 2]byte
-	name := append(append(append(append(buf[:0], key.Tenant...), 0), key.Session...), 0)
-	sum := crc32.Update(0, castagnoli, name)
-	sum = crc32.Update(sum, castagnoli, fixed[:])
+	sum := checksumText(0, string(key.Tenant))
+	sum = checksumText(sum, string(key.Session))
+	sum = checksumByte(sum, byte(stream))
+	for shift := 56; shift >= 0; shift -= 8 {
+		sum = checksumByte(sum, byte(seq>>shift)) //nolint:gosec // one byte of it
+	}
 	return crc32.Update(sum, castagnoli, rest)
+}
+
+// checksumText adds s and a zero byte, which ids cannot hold. Byte by byte: slices given to crc32.Update move to the heap, and
+// this runs for every record of a replay.
+func checksumText(sum uint32, s string) uint32 {
+	for i := range len(s) {
+		sum = checksumByte(sum, s[i])
+	}
+	return checksumByte(sum, 0)
+}
+
+func checksumByte(sum uint32, b byte) uint32 {
+	sum = ^sum
+	return ^(castagnoli[byte(sum)^b] ^ (sum >> 8)) //nolint:gosec // the low byte is meant
 }

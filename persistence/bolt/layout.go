@@ -1,0 +1,285 @@
+package bolt
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"time"
+
+	"github.com/correx/correx-actors/messages"
+	"github.com/correx/correx-actors/persistence"
+)
+
+// The file, all numbers big-endian. A session is interned to a number at its first append: new sessions get neighbouring
+// numbers, so the sessions that are active together share leaf pages, and a commit rewrites few of them.
+//
+//	meta      "header", "counters"                  → see header, counters
+//	ids       tenant 0x00 session                   → number
+//	sessions  number                                → row
+//	records   number stream(1) seq                  → [position] record      position: of event records only
+//	feed      position                              → crc32c(4) number seq
+//	index     number index(1) name                  → crc32c(4) value
+//	open      number                                → 1
+//
+// bbolt has no checksums over data. Every value carries one that covers its key too, except those that are checked against
+// another: ids against the row's own name, open against the row's flag, a record's position against the feed.
+const formatVersion = 1
+
+var (
+	bucketMeta     = []byte("meta")
+	bucketIDs      = []byte("ids")
+	bucketSessions = []byte("sessions")
+	bucketRecords  = []byte("records")
+	bucketFeed     = []byte("feed")
+	bucketIndex    = []byte("index")
+	bucketOpen     = []byte("open")
+
+	allBuckets = [][]byte{bucketMeta, bucketIDs, bucketSessions, bucketRecords, bucketFeed, bucketIndex, bucketOpen}
+
+	keyHeader   = []byte("header")
+	keyCounters = []byte("counters")
+
+	castagnoli = crc32.MakeTable(crc32.Castagnoli)
+)
+
+// errDamaged is wrapped by every decoder here.
+var errDamaged = errors.New("damaged value")
+
+const (
+	numberLen   = 8
+	recordKey   = numberLen + 1 + 8
+	positionLen = 8
+	feedLen     = 4 + 8 + 8
+	crcLen      = 4
+)
+
+// number is a session's interned name; 0 is none.
+type number uint64
+
+func (n number) key() []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
+
+func appendRecordKey(dst []byte, n number, stream messages.Stream, seq uint64) []byte {
+	dst = binary.BigEndian.AppendUint64(dst, uint64(n))
+	dst = append(dst, byte(stream))
+	return binary.BigEndian.AppendUint64(dst, seq)
+}
+
+func idKey(key messages.Key) []byte {
+	b := make([]byte, 0, len(key.Tenant)+1+len(key.Session))
+	return append(append(append(b, key.Tenant...), 0), key.Session...)
+}
+
+func indexKey(n number, index persistence.Index, name string) []byte {
+	b := make([]byte, 0, numberLen+1+len(name))
+	b = binary.BigEndian.AppendUint64(b, uint64(n))
+	return append(append(b, byte(index)), name...)
+}
+
+func uint64Of(b []byte) uint64 {
+	if len(b) != 8 {
+		return 0
+	}
+	return binary.BigEndian.Uint64(b)
+}
+
+// seal puts the checksum over key and body in front of body; b has room for it.
+func seal(key, b []byte) []byte {
+	binary.BigEndian.PutUint32(b, crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, b[crcLen:]))
+	return b
+}
+
+// unseal gives the body of a sealed value.
+func unseal(key, b []byte) ([]byte, error) {
+	if len(b) < crcLen {
+		return nil, fmt.Errorf("%w: %d bytes", errDamaged, len(b))
+	}
+	if binary.BigEndian.Uint32(b) != crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, b[crcLen:]) {
+		return nil, fmt.Errorf("%w: checksum does not match", errDamaged)
+	}
+	return b[crcLen:], nil
+}
+
+// header says what the file is. It is written once.
+type header struct {
+	format uint32
+	// features that a reader must know; none exist yet.
+	features    uint32
+	created     int64
+	incarnation string
+}
+
+func (h header) encode() []byte {
+	b := make([]byte, crcLen, 64)
+	b = binary.BigEndian.AppendUint32(b, h.format)
+	b = binary.BigEndian.AppendUint32(b, h.features)
+	b = binary.BigEndian.AppendUint64(b, uint64(h.created)) //nolint:gosec // the bits are kept
+	return seal(keyHeader, append(b, h.incarnation...))
+}
+
+func decodeHeader(v []byte) (header, error) {
+	b, err := unseal(keyHeader, v)
+	if err != nil {
+		return header{}, err
+	}
+	if len(b) < 16 {
+		return header{}, fmt.Errorf("%w: header of %d bytes", errDamaged, len(b))
+	}
+	return header{
+		format:      binary.BigEndian.Uint32(b),
+		features:    binary.BigEndian.Uint32(b[4:]),
+		created:     int64(binary.BigEndian.Uint64(b[8:])), //nolint:gosec // the bits are kept
+		incarnation: string(b[16:]),
+	}, nil
+}
+
+// counters change with every commit. The meta bucket is small enough to lie inline in the root page, which every commit
+// writes anyway, so they cost no page.
+type counters struct {
+	boot     uint64 // times the file was opened for writing
+	numbers  uint64 // last session number given
+	position uint64 // last feed position given
+	sessions uint64 // without deleted ones
+	open     uint64
+	events   uint64 // stored event records
+}
+
+func (c *counters) fields() [6]*uint64 {
+	return [6]*uint64{&c.boot, &c.numbers, &c.position, &c.sessions, &c.open, &c.events}
+}
+
+func (c counters) encode() []byte {
+	b := make([]byte, crcLen, crcLen+6*8)
+	for _, f := range c.fields() {
+		b = binary.BigEndian.AppendUint64(b, *f)
+	}
+	return seal(keyCounters, b)
+}
+
+func decodeCounters(v []byte) (counters, error) {
+	var c counters
+	b, err := unseal(keyCounters, v)
+	if err != nil {
+		return c, err
+	}
+	fields := c.fields()
+	if len(b) < len(fields)*8 {
+		return c, fmt.Errorf("%w: counters of %d bytes", errDamaged, len(b))
+	}
+	for i, f := range fields {
+		*f = binary.BigEndian.Uint64(b[i*8:])
+	}
+	return c, nil
+}
+
+// row is a session's state. It holds both heads: a hole check alone cannot see a lost tail.
+type row struct {
+	number      number
+	key         messages.Key
+	eventHead   uint64
+	ledgerHead  uint64
+	ledgerStart uint64 // oldest kept ledger record; 0 if none
+	epoch       uint64 // of the last append
+	lastAppend  int64  // writer's time, Unix nanoseconds
+	lastEvent   uint64 // position that the last append was answered with
+	lastIDs     digest // record ids of the last append
+	open        bool
+	deleted     bool
+}
+
+const (
+	rowOpen    = 1 << 0
+	rowDeleted = 1 << 1
+
+	rowFixed = 1 + 6*8 + len(digest{}) + 1
+)
+
+func (r *row) encode(key []byte) []byte {
+	b := make([]byte, crcLen, crcLen+rowFixed+len(r.key.Tenant)+len(r.key.Session))
+	var flags byte
+	if r.open {
+		flags |= rowOpen
+	}
+	if r.deleted {
+		flags |= rowDeleted
+	}
+	b = append(b, flags)
+	for _, f := range [...]uint64{
+		r.eventHead, r.ledgerHead, r.ledgerStart, r.epoch, uint64(r.lastAppend), r.lastEvent, //nolint:gosec // the bits are kept
+	} {
+		b = binary.BigEndian.AppendUint64(b, f)
+	}
+	b = append(b, r.lastIDs[:]...)
+	b = append(b, byte(len(r.key.Tenant)))
+	return seal(key, append(append(b, r.key.Tenant...), r.key.Session...))
+}
+
+func decodeRow(n number, key, v []byte) (*row, error) {
+	b, err := unseal(key, v)
+	if err != nil {
+		return nil, err
+	}
+	if len(b) < rowFixed || len(b) < rowFixed+int(b[rowFixed-1]) {
+		return nil, fmt.Errorf("%w: row of %d bytes", errDamaged, len(b))
+	}
+	r := &row{number: n, open: b[0]&rowOpen != 0, deleted: b[0]&rowDeleted != 0}
+	rest := b[1:]
+	for _, f := range [...]*uint64{&r.eventHead, &r.ledgerHead, &r.ledgerStart, &r.epoch} {
+		*f, rest = binary.BigEndian.Uint64(rest), rest[8:]
+	}
+	r.lastAppend = int64(binary.BigEndian.Uint64(rest)) //nolint:gosec // the bits are kept
+	r.lastEvent = binary.BigEndian.Uint64(rest[8:])
+	copy(r.lastIDs[:], rest[16:])
+	tenant := int(b[rowFixed-1])
+	r.key.Tenant = messages.TenantID(b[rowFixed : rowFixed+tenant])
+	r.key.Session = messages.SessionID(b[rowFixed+tenant:])
+	return r, nil
+}
+
+func (r *row) info() persistence.SessionInfo {
+	return persistence.SessionInfo{
+		Key:         r.key,
+		EventHead:   r.eventHead,
+		LedgerHead:  r.ledgerHead,
+		LedgerStart: r.ledgerStart,
+		Epoch:       r.epoch,
+		Open:        r.open,
+		LastAppend:  time.Unix(0, r.lastAppend).UTC(),
+	}
+}
+
+func (r *row) head(stream messages.Stream) uint64 {
+	if stream == messages.StreamLedger {
+		return r.ledgerHead
+	}
+	return r.eventHead
+}
+
+// start is the sequence of the oldest record that must be there.
+func (r *row) start(stream messages.Stream) uint64 {
+	if stream == messages.StreamLedger {
+		return max(1, r.ledgerStart)
+	}
+	return 1
+}
+
+func encodeFeed(key []byte, n number, seq uint64) []byte {
+	b := make([]byte, crcLen, feedLen)
+	b = binary.BigEndian.AppendUint64(b, uint64(n))
+	return seal(key, binary.BigEndian.AppendUint64(b, seq))
+}
+
+func decodeFeed(key, v []byte) (number, uint64, error) {
+	b, err := unseal(key, v)
+	if err != nil {
+		return 0, 0, err
+	}
+	if len(b) != feedLen-crcLen {
+		return 0, 0, fmt.Errorf("%w: feed entry of %d bytes", errDamaged, len(b))
+	}
+	return number(binary.BigEndian.Uint64(b)), binary.BigEndian.Uint64(b[8:]), nil
+}
+
+func encodeIndex(key, value []byte) []byte {
+	return seal(key, append(make([]byte, crcLen, crcLen+len(value)), value...))
+}

@@ -112,6 +112,8 @@ func (Suspend) isCommand()     {}
 
 // Decision is what a command does.
 type Decision struct {
+	// At is the time of the decision, which every record of it has.
+	At time.Time
 	// Host events, as recorded by a host.
 	Host []messages.Event
 	// Emit is what the router writes to the event log; the type admits steering notes only (I2).

@@ -104,7 +104,7 @@ func (d *draft) decision() Decision {
 	if d.publishes() && last+outputReserve > d.s.Ledger.OutputReserved {
 		d.record(&messages.OutputReserved{UpTo: max(last, d.s.Ledger.OutputReserved) + outputBlock})
 	}
-	d.out.Next = d.s
+	d.out.Next, d.out.At = d.s, d.now
 	return d.out
 }
 

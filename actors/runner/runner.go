@@ -1,0 +1,95 @@
+package runner
+
+import (
+	"context"
+	"errors"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/correx/correx-actors/actors/kernel"
+	core "github.com/correx/correx-actors/core/session"
+)
+
+// Causes with which a run's context ends.
+var (
+	// ErrStopped: the runner's actor was stopped or restarted by its supervisor.
+	ErrStopped = errors.New("runner stopped")
+	// ErrAborted: a user stopped the run.
+	ErrAborted = errors.New("run aborted")
+	// ErrSuspended: the process stops in order; the run goes on after the next start.
+	ErrSuspended = errors.New("run suspended")
+	// ErrFenced: another node owns the session.
+	ErrFenced = errors.New("run fenced")
+)
+
+// Cancel ends the call at once. It is a control message: it overtakes acknowledgments.
+type Cancel struct{ Cause core.CancelCause }
+
+// ControlMessage implements kernel.Control.
+func (Cancel) ControlMessage() {}
+
+// Ack lets the runner report the text that has gathered since its last report.
+type Ack struct{}
+
+// ControlMessage implements kernel.Control.
+func (Ack) ControlMessage() {}
+
+// finished is sent by the runner's goroutine when it has reported everything.
+type finished struct{}
+
+// Runner is the actor of one attempt. It starts its work when it starts itself, because a stop overtakes user messages, and
+// its one goroutine reports to the parent: core.RunPhased, core.RunStreamed (at most one unacknowledged) and, exactly once,
+// core.RunFinished.
+type Runner struct {
+	deps   Deps
+	order  core.RunOrder
+	cancel context.CancelCauseFunc
+	report *reporter
+}
+
+// Props describes the runner of one attempt, to be spawned as a child of its session.
+func Props(deps Deps, order core.RunOrder) *actor.Props {
+	return deps.Kernel.Props(func() actor.Actor { return &Runner{deps: deps, order: order} }, kernel.PropsOptions{})
+}
+
+// Receive implements actor.Actor.
+func (r *Runner) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *actor.Started:
+		r.start(ctx)
+	case Ack:
+		r.report.ack()
+	case Cancel:
+		r.cancel(causeError(m.Cause))
+	case finished:
+		ctx.Stop(ctx.Self())
+	case *actor.Stopping, *actor.Restarting:
+		r.cancel(ErrStopped)
+	}
+}
+
+func (r *Runner) start(ctx actor.Context) {
+	sys, self, parent := r.deps.Kernel, ctx.Self(), ctx.Parent()
+	r.report = &reporter{order: r.order, tell: func(msg any) { sys.Tell(parent, msg) }}
+	run, cancel := context.WithCancelCause(context.Background())
+	r.cancel = cancel
+	go func() {
+		defer cancel(ErrStopped)
+		r.report.finish(attempt(run, r.deps, r.order, r.report))
+		sys.Tell(self, finished{})
+	}()
+}
+
+func causeError(cause core.CancelCause) error {
+	switch cause {
+	case core.CauseAborted:
+		return ErrAborted
+	case core.CauseSuspended:
+		return ErrSuspended
+	case core.CauseFenced:
+		return ErrFenced
+	case core.CauseStopped:
+		return ErrStopped
+	}
+	return ErrStopped
+}

@@ -1,0 +1,198 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"google.golang.org/protobuf/proto"
+
+	core "github.com/correx/correx-actors/core/session"
+	"github.com/correx/correx-actors/messages"
+	"github.com/correx/correx-actors/persistence"
+)
+
+// wanted is what a command needs of the journal's index before it can be decided.
+type wanted struct {
+	key  string // an idempotency key
+	turn messages.TurnID
+}
+
+func (w wanted) wanted() bool { return w.key != "" || w.turn != "" }
+
+// looked is what the index said for the first pending command.
+type looked struct {
+	life *life
+	for_ *pending
+	hit  *core.Prior
+	err  error
+}
+
+// ControlMessage implements kernel.Control.
+func (looked) ControlMessage() {}
+
+// lookUpName says what a command needs. Open turns are in the state; only ended ones are in the index alone.
+func (s *Session) lookUpName(state core.State, p *pending) wanted {
+	if p.looked {
+		return wanted{}
+	}
+	switch c := p.cmd.(type) {
+	case core.Submit:
+		key := c.Request.GetIdempotencyKey()
+		if len(key) > persistence.MaxIndexName {
+			return wanted{} // core refuses it
+		}
+		if _, open := state.TurnByKey(key); open {
+			return wanted{}
+		}
+		return wanted{key: key}
+	case core.Abort:
+		turn := c.Request.GetTurnId()
+		if turn == "" && c.Request.GetRunId() != "" {
+			turn, _ = messages.TurnIDOf(c.Request.GetRunId())
+		}
+		if turn == "" || len(turn) > persistence.MaxIndexName {
+			return wanted{}
+		}
+		if _, open := state.Turn(turn); open {
+			return wanted{}
+		}
+		return wanted{turn: turn}
+	}
+	return wanted{}
+}
+
+// lookUp asks the index; nothing is decided until the answer is here, so it cannot be stale.
+func (s *Session) lookUp(p *pending, name wanted) {
+	s.blocked = true
+	deps, key, life, self := s.deps, s.key, s.life, s.self
+	go func() {
+		hit, err := find(context.Background(), deps.Journal, key, name)
+		deps.Kernel.Tell(self, looked{life: life, for_: p, hit: hit, err: err})
+	}()
+}
+
+func (s *Session) looked(ctx actor.Context, m looked) {
+	if m.life != s.life || s.stage != stageReady || len(s.pending) == 0 || s.pending[0] != m.for_ {
+		return
+	}
+	s.blocked = false
+	p := m.for_
+	p.looked = true
+	if m.err != nil {
+		s.log.LogAttrs(context.Background(), slog.LevelWarn, "index look-up failed", slog.Any(messages.AttrError, m.err))
+		s.pending = s.pending[1:]
+		s.refuse(p, readFailure(m.err))
+		s.drive(ctx)
+		return
+	}
+	switch c := p.cmd.(type) {
+	case core.Submit:
+		c.Prior = m.hit
+		p.cmd = c
+	case core.Abort:
+		c.Ended = m.hit != nil
+		p.cmd = c
+	}
+	s.drive(ctx)
+}
+
+// find reads an index entry: of a turn, or of a key and then of its turn. Nil if there is none.
+func find(ctx context.Context, j persistence.Journal, key messages.Key, name wanted) (*core.Prior, error) {
+	prior := &core.Prior{Entry: &messages.IdempotencyEntry{TurnId: name.turn}, Status: &messages.TurnStatus{}}
+	if name.key != "" {
+		ok, err := lookUp(ctx, j, key, persistence.IndexIdempotency, name.key, prior.Entry)
+		if err != nil || !ok {
+			return nil, err
+		}
+	}
+	ok, err := lookUp(ctx, j, key, persistence.IndexTurn, prior.Entry.GetTurnId(), prior.Status)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return prior, nil
+}
+
+func lookUp(ctx context.Context, j persistence.Journal, key messages.Key, index persistence.Index, name string, into proto.Message) (bool, error) {
+	value, ok, err := j.Lookup(ctx, key, index, name)
+	if err != nil || !ok {
+		return false, err
+	}
+	if err := proto.Unmarshal(value, into); err != nil {
+		return false, fmt.Errorf("index entry %q: %w: %w", name, persistence.ErrCorrupt, err)
+	}
+	return true, nil
+}
+
+// readFailure tells a client why a read failed.
+func readFailure(err error) *messages.Failure {
+	switch {
+	case errors.Is(err, persistence.ErrDeleted):
+		return messages.Fail(messages.CodeSessionDeleted, "the session was deleted")
+	case errors.Is(err, persistence.ErrCorrupt):
+		return messages.Fail(messages.CodeQuarantined, "the session's journal has a record that cannot be read; an operator must look at it")
+	}
+	return messages.FailRetryable(messages.CodeUnavailable, "the journal cannot be read now; try again")
+}
+
+// turnFound is what the index said for a GetTurn.
+type turnFound struct {
+	life  *life
+	for_  *pending
+	asked *messages.GetTurn
+	hit   *core.Prior
+	err   error
+	tries int
+}
+
+// ControlMessage implements kernel.Control.
+func (turnFound) ControlMessage() {}
+
+// maxTurnTries bounds the look-ups of one GetTurn that met a turn between its last record and the state.
+const maxTurnTries = 10
+
+// getTurn answers for an open turn from the state and for an ended one from the index.
+func (s *Session) getTurn(p *pending, m *messages.GetTurn, tries int) {
+	id, key := m.GetTurnId(), m.GetIdempotencyKey()
+	switch {
+	case (id == "") == (key == ""):
+		s.answer(p, messages.Fail(messages.CodeInvalidField, "exactly one of turn_id and idempotency_key is needed"))
+		return
+	case len(id) > persistence.MaxIndexName || len(key) > persistence.MaxIndexName:
+		s.answer(p, unknownTurn())
+		return
+	}
+	status, open := s.state.Turn(id)
+	if key != "" {
+		status, open = s.state.TurnByKey(key)
+	}
+	if open {
+		s.answer(p, &messages.TurnFound{Turn: status})
+		return
+	}
+	deps, session, life, self := s.deps, s.key, s.life, s.self
+	go func() {
+		hit, err := find(context.Background(), deps.Journal, session, wanted{key: key, turn: id})
+		deps.Kernel.Tell(self, turnFound{life: life, for_: p, asked: m, hit: hit, err: err, tries: tries})
+	}()
+}
+
+func (s *Session) turnFound(m turnFound) {
+	switch {
+	case m.err != nil:
+		s.answer(m.for_, readFailure(m.err))
+	case m.hit == nil:
+		s.answer(m.for_, unknownTurn())
+	case !messages.TurnState(m.hit.Status.GetState()).Ended() && m.life == s.life && m.tries < maxTurnTries:
+		// Its admission or its end is stored and not yet in the state: look again.
+		s.getTurn(m.for_, m.asked, m.tries+1)
+	default:
+		s.answer(m.for_, &messages.TurnFound{Turn: m.hit.Status})
+	}
+}
+
+func unknownTurn() *messages.Failure {
+	return messages.Fail(messages.CodeUnknownTurn, "this session has no such turn, or does not remember it any more")
+}

@@ -1,0 +1,191 @@
+// Package session holds the actor of one session: it interprets what core/session decides. Append first, then the new state,
+// then reply and effects; when the append fails, none of them.
+//
+// It never blocks: claims, replays, appends and look-ups run elsewhere and come back as messages of the control lane. One
+// append is in flight at a time; what arrives meanwhile waits, in order, and is decided together for the next one. Reads are
+// answered at once from the state that is durable.
+package session
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/correx/correx-actors/actors/kernel"
+	core "github.com/correx/correx-actors/core/session"
+	"github.com/correx/correx-actors/messages"
+)
+
+// stage of an activation.
+type stage int
+
+const (
+	// stageRecovering: claim and replay are on the way; commands wait.
+	stageRecovering stage = iota
+	// stageReady: commands are served.
+	stageReady
+	// stageRefusing: the journal's answer forbids service (quarantine, tombstone); every command gets the reason.
+	stageRefusing
+	// stageEnding: the actor has been told to stop.
+	stageEnding
+)
+
+// Session is the actor of one session. Its fields are touched by Receive only.
+type Session struct {
+	deps Deps
+	key  messages.Key
+	log  *slog.Logger
+
+	// life tells this incarnation's own completions from those of an earlier one: the PID is the same.
+	life   *life
+	self   *actor.PID
+	parent *actor.PID
+	stage  stage
+	// refusal is what every command gets in stageRefusing.
+	refusal *messages.Failure
+
+	state   core.State
+	pending []*pending
+	// inflight is the append under way; nil = none.
+	inflight *batch
+	// blocked: nothing is decided now; the first command waits for an index look-up, or for a pause after a failed append.
+	blocked bool
+
+	output      *output
+	subscribers map[string]*subscriber
+	runner      *actor.PID
+	timers      timers
+	draining    bool
+	drainAsked  *actor.PID
+	suspendTo   *actor.PID
+	// begun is when the activation began; with base it makes a clock that does not jump.
+	begun time.Time
+}
+
+// life is an incarnation's identity.
+type life struct{ _ byte }
+
+// Props describes the actor of a session. Draining: the process is shutting down already.
+func Props(deps Deps, key messages.Key, draining bool) *actor.Props {
+	return deps.Kernel.Props(func() actor.Actor { return newSession(deps, key, draining) }, kernel.PropsOptions{
+		Supervisor: kernel.Backoff{Limit: 1, OnFailure: func(child *actor.PID, reason any, _ int) {
+			deps.Log.Error("runner panicked", slog.String("actor", child.GetId()), slog.Any(messages.AttrReason, reason))
+		}},
+	})
+}
+
+func newSession(deps Deps, key messages.Key, draining bool) *Session {
+	return &Session{
+		deps:     deps,
+		key:      key,
+		log:      deps.Log.With(slog.String(messages.AttrSession, string(key.Session))),
+		life:     new(life),
+		state:    core.New(key),
+		draining: draining,
+	}
+}
+
+// Receive implements actor.Actor.
+func (s *Session) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *actor.Started:
+		s.started(ctx)
+	case *Request:
+		s.request(ctx, m)
+	case recovered:
+		s.recovered(ctx, m)
+	case appended:
+		s.appended(ctx, m)
+	case looked:
+		s.looked(ctx, m)
+	case turnFound:
+		s.turnFound(m)
+	case core.RunPhased:
+		s.report(ctx, m)
+	case core.RunStreamed:
+		s.report(ctx, m)
+	case core.RunFinished:
+		s.report(ctx, m)
+	case due:
+		s.due(ctx, m)
+	case Passivate:
+		s.passivate(ctx, m)
+	case Drain:
+		s.drain(ctx)
+	case Suspend:
+		s.suspend(ctx)
+	case *actor.Terminated:
+		s.terminated(ctx, m)
+	case *actor.Stopping, *actor.Restarting:
+		s.stopping()
+	}
+}
+
+func (s *Session) started(ctx actor.Context) {
+	s.self, s.parent = ctx.Self(), ctx.Parent()
+	s.begun = time.Now()
+	s.recover()
+}
+
+// stopping tells everybody who waits or listens that this incarnation will not answer any more.
+func (s *Session) stopping() {
+	s.stage = stageEnding
+	s.timers.stop()
+	lost := messages.FailRetryable(messages.CodeUnavailable, "the session ended before it could answer; try again")
+	for _, p := range s.takeWaiting() {
+		s.refuse(p, lost)
+	}
+	for _, sub := range s.subscribers {
+		s.deps.Kernel.Tell(sub.pid, &Lost{Key: s.key})
+	}
+	s.subscribers = nil
+	if s.drainAsked != nil {
+		s.deps.Kernel.Tell(s.drainAsked, Drained{Key: s.key})
+	}
+	if s.suspendTo != nil {
+		s.deps.Kernel.Tell(s.suspendTo, Suspended{Key: s.key})
+	}
+}
+
+// takeWaiting takes everything that waits for an answer, the append in flight first.
+func (s *Session) takeWaiting() []*pending {
+	var all []*pending
+	if s.inflight != nil {
+		for _, step := range s.inflight.steps {
+			all = append(all, step.from)
+		}
+		s.inflight = nil
+	}
+	all = append(all, s.pending...)
+	s.pending = nil
+	return all
+}
+
+// now is the start of the activation plus monotonic time, so that a wall clock that jumps moves nothing; core keeps it from
+// falling below the ledger's last time.
+func (s *Session) now() time.Time { return s.begun.Add(time.Since(s.begun)) }
+
+// end stops the actor; stopping answers who waits.
+func (s *Session) end(ctx actor.Context) {
+	s.stage = stageEnding
+	ctx.Stop(s.self)
+}
+
+// terminated: a subscriber is gone, or the runner ended.
+func (s *Session) terminated(ctx actor.Context, m *actor.Terminated) {
+	delete(s.subscribers, m.Who.GetId())
+	if s.runner == nil || m.Who.GetId() != s.runner.GetId() {
+		s.settle(ctx)
+		return
+	}
+	s.runner = nil
+	// A runner reports its end before it ends itself. One that did not was killed by its supervisor: its run must not
+	// keep the session busy. A report that is in the mailbox already comes first, because this one goes behind it.
+	if run := s.state.Ledger.Active; run != nil && s.stage == stageReady {
+		s.deps.Kernel.Tell(s.self, core.RunFinished{
+			RunID: run.ID, Attempt: run.Attempt, Outcome: messages.OutcomeFailed, Content: s.state.Live.Text.String(),
+			Error: messages.FailRetryable(messages.CodeInternal, "the run failed inside the server"),
+		})
+	}
+}

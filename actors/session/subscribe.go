@@ -1,0 +1,75 @@
+package session
+
+import (
+	"github.com/asynkron/protoactor-go/actor"
+
+	core "github.com/correx/correx-actors/core/session"
+	"github.com/correx/correx-actors/messages"
+)
+
+// subscriber gets the session's output.
+type subscriber struct {
+	pid    *actor.PID
+	events bool
+}
+
+// subscribe adds a subscriber; keep leaves an existing subscription of the same sender as it is.
+func (s *Session) subscribe(ctx actor.Context, pid *actor.PID, events, keep bool) {
+	if _, ok := s.subscribers[pid.GetId()]; ok && keep {
+		return
+	}
+	if s.subscribers == nil {
+		s.subscribers = make(map[string]*subscriber)
+	}
+	s.subscribers[pid.GetId()] = &subscriber{pid: pid, events: events}
+	ctx.Watch(pid)
+}
+
+func (s *Session) unsubscribe(ctx actor.Context, pid *actor.PID) {
+	if pid == nil || s.subscribers[pid.GetId()] == nil {
+		return
+	}
+	delete(s.subscribers, pid.GetId())
+	ctx.Unwatch(pid)
+}
+
+// subscribed answers Subscribe and catches the subscriber up: first the answer, then finals that nobody acknowledged, then
+// either the kept items or, when some are not kept any more, a gap and the present state (I11). From then on it gets what is
+// published, without a seam: this runs between two items.
+func (s *Session) subscribed(ctx actor.Context, p *pending, m *messages.Subscribe) {
+	if p.sender == nil {
+		return
+	}
+	s.subscribe(ctx, p.sender, m.GetEvents(), m.GetKeep())
+	next := s.state.Live.NextSeq
+	oldest := s.now().Add(-s.deps.Core.FinalTTL)
+	s.answer(p, &messages.Subscribed{
+		NextSeq:       next,
+		PendingFinals: uint32(len(s.state.Ledger.Finals.After(0, oldest))), //nolint:gosec // bounded by MaxFinals
+		State:         s.view(),
+	})
+	if m.AfterSeq == nil {
+		return
+	}
+	tell := func(msg any) { s.deps.Kernel.TellAs(p.sender, msg, s.self) }
+	items, whole := s.output.after(m.GetAfterSeq(), next)
+	if whole {
+		for _, item := range items {
+			tell(item)
+		}
+		return
+	}
+	for _, run := range s.state.Ledger.Finals.After(m.GetAfterSeq(), oldest) {
+		tell(messages.NewIntent(s.key, run.GetFinalSeq(), core.Response(run)))
+	}
+	tell(&messages.Gap{SessionId: string(s.key.Session), FromSeq: m.GetAfterSeq() + 1, ToSeq: next - 1})
+	tell(s.resync(next - 1))
+}
+
+func (s *Session) resync(upTo uint64) *messages.Resync {
+	r := &messages.Resync{SessionId: string(s.key.Session), UpToSeq: upTo, State: s.view()}
+	if run := s.state.Ledger.Active; run != nil {
+		r.RunId, r.Attempt, r.Text = run.ID, run.Attempt, s.state.Live.Text.String()
+	}
+	return r
+}

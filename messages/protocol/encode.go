@@ -8,7 +8,13 @@ import (
 )
 
 // Encode writes a frame of the server.
-func Encode(f ServerFrame) ([]byte, error) { return encodeFrame(f.FrameType(), f) }
+func Encode(f ServerFrame) ([]byte, error) {
+	if delta, ok := f.(*StreamDelta); ok {
+		const fixed = 192 // what a delta has beside its text, about
+		return appendDelta(make([]byte, 0, fixed+len(delta.Text)), delta), nil
+	}
+	return encodeFrame(f.FrameType(), f)
+}
 
 // EncodeClient writes a frame of a client.
 func EncodeClient(f ClientFrame) ([]byte, error) { return encodeFrame(f.FrameType(), f) }

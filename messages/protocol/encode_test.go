@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 )
 
 func encodeText(t *testing.T, f ServerFrame) string {
@@ -94,6 +95,27 @@ func TestClientsSkipFramesOfNewerServers(t *testing.T) {
 	f, err := DecodeServer([]byte(`{"type":"pong","later":null}`))
 	require.NoError(t, err)
 	require.Equal(t, &Pong{}, f)
+}
+
+// TestDeltasAreWrittenAsAllFrames holds the fast path to encoding/json.
+func TestDeltasAreWrittenAsAllFrames(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.OneOf(
+			rapid.String(),
+			rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }),
+			rapid.StringOf(rapid.SampledFrom([]rune("a\"\\/<&\b\f\n\r\t\x00\x1f\x7fé\u2028\u2029\ufffd\U0001F600"))),
+		)
+		f := &StreamDelta{
+			Item: Item{SessionID: text.Draw(t, "session"), Seq: rapid.Uint64().Draw(t, "seq")}, RunID: text.Draw(t, "run"),
+			Attempt: rapid.Uint32().Draw(t, "attempt"), Offset: rapid.Uint64().Draw(t, "offset"), Text: text.Draw(t, "text"),
+		}
+		fast, err := Encode(f)
+		require.NoError(t, err)
+		plain, err := encodeFrame(f.FrameType(), f)
+		require.NoError(t, err)
+		require.Equal(t, string(plain), string(fast))
+	})
 }
 
 func BenchmarkEncodeStreamDelta(b *testing.B) {

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -84,12 +85,21 @@ func (o object) textOr(code, name string) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	var s string
-	if raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
+	if raw[0] != '"' {
 		o.refuse(code, "%s%s is not a string", o.path, name)
 		return "", false
 	}
-	return s, true
+	return unquote(raw), true
+}
+
+// unquote reads a JSON string that is known to be right.
+func unquote(raw json.RawMessage) string {
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return string(raw[1 : len(raw)-1])
+	}
+	var s string
+	_ = json.Unmarshal(raw, &s)
+	return s
 }
 
 // name reads a string that must not be empty if it is there.

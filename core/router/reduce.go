@@ -103,7 +103,7 @@ func noteAdded(s State, e *messages.SteeringNoteAdded, seq uint64, at time.Time,
 // summarize makes an L2Entry.Summary of an event's text.
 func summarize(stageID, text string, outcome StageOutcome) string {
 	if strings.TrimSpace(text) == "" {
-		return OutcomeSentence(stageID, outcome)
+		text = OutcomeSentence(stageID, outcome)
 	}
 	if len(text) <= MaxSummary {
 		return text

@@ -1,0 +1,257 @@
+package openai
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/correx/correx-actors/inference"
+)
+
+const (
+	// maxErrorBytes bounds what is read of the body of a refusal.
+	maxErrorBytes = 64 << 10
+	// maxRetryAfter bounds what a server may ask for: nobody waits for longer, and a date may be far off.
+	maxRetryAfter = 24 * time.Hour
+)
+
+// guard is the HTTP doer of one call. Its answer is a stream in canonical form or an error; each error is an
+// *inference.Error. Not safe for concurrent use.
+type guard struct {
+	config Config
+	// alive is told of bytes without an event.
+	alive  func() error
+	header http.Header
+	status int
+	events *events
+}
+
+// Do implements the library's HTTPDoer.
+func (g *guard) Do(req *http.Request) (*http.Response, error) {
+	resp, err := g.config.HTTPClient.Do(req)
+	if err != nil {
+		return nil, g.unreachable(err)
+	}
+	g.header, g.status = resp.Header, resp.StatusCode
+	body := resp.Body
+	resp.Body = nil
+	if g.status < http.StatusOK || g.status >= http.StatusMultipleChoices {
+		return nil, g.refused(body)
+	}
+	stream, err := g.stream(body)
+	if err != nil {
+		_ = body.Close()
+		return nil, err
+	}
+	g.events = newEvents(stream, g.config, g.alive, g.problem)
+	resp.Body = g.events
+	return resp, nil
+}
+
+// received is how many bytes of a stream have come. It may be called on a nil guard.
+func (g *guard) received() int64 {
+	if g == nil || g.events == nil {
+		return 0
+	}
+	return g.events.feed.count
+}
+
+// done says whether the stream's end mark has come.
+func (g *guard) done() bool { return g.events != nil && g.events.done }
+
+// stream gives body if it is a stream of events, and turns an answer in one document into one. The document is taken as
+// an answer, not refused: there are servers and proxies that ignore "stream", and what they send is whole, which no retry
+// would improve.
+func (g *guard) stream(body io.ReadCloser) (io.ReadCloser, error) {
+	if g.status == http.StatusNoContent || g.status == http.StatusResetContent {
+		return nil, g.fault(inference.KindTruncated, "an answer without content")
+	}
+	kind, _, _ := mime.ParseMediaType(g.header.Get("Content-Type"))
+	switch kind {
+	case "text/event-stream":
+		return body, nil
+	case "text/html", "application/xhtml+xml":
+		return nil, g.notStream(kind)
+	}
+	// All other types are taken for what they hold: some servers send events as text/plain or without a type.
+	reader := bufio.NewReader(body)
+	first, err := firstByte(reader)
+	switch {
+	case err != nil:
+		return nil, g.cut(err)
+	case first == '{':
+		document, err := g.document(reader)
+		if err != nil {
+			return nil, err
+		}
+		return wrapped{Reader: document, Closer: body}, nil
+	case first == ':' || fieldStart(first):
+		return wrapped{Reader: reader, Closer: body}, nil
+	}
+	return nil, g.notStream(kind)
+}
+
+// wrapped reads from one thing and closes another.
+type wrapped struct {
+	io.Reader
+	io.Closer
+}
+
+// firstByte peeks at the first byte that is neither white space nor of a byte order mark.
+func firstByte(reader *bufio.Reader) (byte, error) {
+	for {
+		c, err := reader.ReadByte()
+		if err != nil {
+			return 0, err
+		}
+		switch c {
+		case ' ', '\t', '\r', '\n', 0xef, 0xbb, 0xbf:
+		default:
+			return c, reader.UnreadByte()
+		}
+	}
+}
+
+// document turns a chat completion in one JSON document into a stream of one event.
+func (g *guard) document(reader io.Reader) (io.Reader, error) {
+	data, err := io.ReadAll(io.LimitReader(reader, int64(g.config.MaxEventBytes)+1))
+	if err != nil {
+		return nil, g.cut(err)
+	}
+	if len(data) > g.config.MaxEventBytes {
+		return nil, g.fault(inference.KindProvider, "an answer above %d bytes", g.config.MaxEventBytes)
+	}
+	if p, ok := problemIn(data); ok {
+		return nil, g.problem(p)
+	}
+	var answer struct {
+		Choices *[]json.RawMessage `json:"choices"`
+	}
+	if err := json.Unmarshal(data, &answer); err != nil {
+		if !json.Valid(data) {
+			return nil, g.cut(err)
+		}
+		return nil, g.fault(inference.KindProvider, "a JSON document that is no chat completion")
+	}
+	if answer.Choices == nil {
+		return nil, g.fault(inference.KindProvider, "a JSON document that is no chat completion")
+	}
+	line := bytes.NewBufferString("data: ")
+	if err := json.Compact(line, data); err != nil {
+		return nil, g.cut(err)
+	}
+	line.WriteString("\n\ndata: " + doneMark + "\n\n")
+	return line, nil
+}
+
+// refused reads what a server says with a status that is no success.
+func (g *guard) refused(body io.ReadCloser) error {
+	defer func() { _ = body.Close() }()
+	data, _ := io.ReadAll(io.LimitReader(body, maxErrorBytes))
+	p, ok := problemIn(data)
+	var object map[string]any
+	switch {
+	case ok:
+	case json.Unmarshal(data, &object) == nil:
+		p = problemOf(object)
+	case strings.Contains(g.header.Get("Content-Type"), "html") || bytes.HasPrefix(bytes.TrimSpace(data), []byte("<")):
+		p.message = "an HTML page"
+	default:
+		p.message = string(data)
+	}
+	if location := g.header.Get("Location"); location != "" && g.status < http.StatusBadRequest {
+		p.message = "the base URL is redirected to " + location
+	}
+	return g.problem(p)
+}
+
+// problem makes the error of what the server says.
+func (g *guard) problem(p problem) *inference.Error {
+	message := p.String()
+	if message == "" {
+		message = "an error without a text"
+	}
+	err := g.fault(kindOf(g.status, p), "")
+	err.Message = inference.CleanMessage(message, g.config.APIKey)
+	if p.status != 0 {
+		err.Status = p.status
+	}
+	return err
+}
+
+func (g *guard) notStream(kind string) *inference.Error {
+	if kind == "" {
+		kind = "something"
+	}
+	return g.fault(inference.KindProvider, "the server sent %s, not a stream of events; is the base URL right?", kind)
+}
+
+func (g *guard) cut(cause error) *inference.Error {
+	err := g.fault(inference.KindTruncated, "the answer ended before it was whole")
+	err.Err = cause
+	return err
+}
+
+// fault makes an error with what the headers tell.
+func (g *guard) fault(kind inference.Kind, format string, args ...any) *inference.Error {
+	err := fault(kind, g.config.Name, format, args...)
+	err.Status, err.RetryAfter, err.RequestID = g.status, retryAfter(g.header), requestID(g.header)
+	return err
+}
+
+// unreachable makes the error of a call that got no answer.
+func (g *guard) unreachable(cause error) *inference.Error {
+	kind := inference.KindUnavailable
+	var (
+		timeout     net.Error
+		certificate *tls.CertificateVerificationError
+	)
+	switch {
+	case errors.As(cause, &certificate):
+		kind = inference.KindConfig
+	case errors.As(cause, &timeout) && timeout.Timeout():
+		kind = inference.KindTimeout
+	}
+	return &inference.Error{
+		Kind: kind, Provider: g.config.Name, Message: inference.CleanMessage(cause.Error(), g.config.APIKey), Err: cause,
+	}
+}
+
+func requestID(header http.Header) string {
+	for _, key := range []string{"X-Request-Id", "Request-Id", "Apim-Request-Id", "Cf-Ray"} {
+		if id := header.Get(key); id != "" {
+			return inference.CleanMessage(inference.Bound(id, 128))
+		}
+	}
+	return ""
+}
+
+// retryAfter reads the header in its three forms: milliseconds, seconds, a date.
+func retryAfter(header http.Header) time.Duration {
+	var wait time.Duration
+	if ms, err := strconv.ParseFloat(header.Get("Retry-After-Ms"), 64); err == nil {
+		wait = seconds(ms / 1000)
+	} else if s, err := strconv.ParseFloat(header.Get("Retry-After"), 64); err == nil {
+		wait = seconds(s)
+	} else if date, err := http.ParseTime(header.Get("Retry-After")); err == nil {
+		wait = time.Until(date)
+	}
+	return min(max(wait, 0), maxRetryAfter)
+}
+
+// seconds converts without overflow; what is no number of seconds is none.
+func seconds(s float64) time.Duration {
+	if !(s > 0) {
+		return 0
+	}
+	return time.Duration(min(s, maxRetryAfter.Seconds()) * float64(time.Second))
+}

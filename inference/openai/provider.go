@@ -1,0 +1,157 @@
+// Package openai drives any server with an OpenAI-compatible chat completions endpoint, through the client library go-openai.
+//
+// The library takes a broken stream for a finished one in many cases: a cut connection, a login page, an error object that
+// does not start as it expects. So it reads through a guard (guard.go, events.go, feed.go): an HTTP doer that checks what came,
+// parses the stream by the SSE standard and hands on canonical lines only. What is no answer becomes an *inference.Error of
+// the right kind; an empty success does not exist.
+package openai
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/sashabaranov/go-openai"
+
+	"github.com/correx/correx-actors/inference"
+	"github.com/correx/correx-actors/messages"
+)
+
+// BaseURL is OpenAI's own endpoint.
+const BaseURL = "https://api.openai.com/v1"
+
+const (
+	connectTimeout = 10 * time.Second
+	maxEventBytes  = 4 << 20
+	maxBodyBytes   = 256 << 20
+)
+
+// Config of a provider. Of its fields only Model matters to most; the zero value of each means what its comment says.
+type Config struct {
+	// Name in logs, routes and errors; "" = "openai".
+	Name string
+	// BaseURL up to and without "/chat/completions"; "" = BaseURL.
+	BaseURL string
+	// APIKey is sent as bearer token; "" = none is sent, as local servers like it. Never logged, cut out of every error.
+	APIKey string
+	// Model for requests that name none; "" = such requests fail with KindConfig.
+	Model string
+	// HTTPClient makes the calls; nil = one made for many long streams (see NewHTTPClient). One with a Timeout would cut
+	// every answer that takes longer.
+	HTTPClient *http.Client
+	// ConnectTimeout bounds dialing and the TLS handshake, each; 0 = 10 s. Unused with an HTTPClient.
+	ConnectTimeout time.Duration
+	// MaxEventBytes bounds one event of a stream, and an answer that comes as one JSON document; 0 = 4 MiB.
+	MaxEventBytes int
+	// MaxBodyBytes bounds a whole stream, which is never held in memory; 0 = 256 MiB.
+	MaxBodyBytes int64
+	// Logger gets one debug line for each call; nil = none.
+	Logger *slog.Logger
+}
+
+// Validate says what is wrong with c.
+func (c Config) Validate() error {
+	var faults []error
+	if base, err := url.Parse(c.BaseURL); c.BaseURL != "" && (err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https") {
+		faults = append(faults, errors.New("base URL is not an absolute http or https URL"))
+	}
+	if strings.ContainsFunc(strings.TrimSpace(c.APIKey), unicode.IsControl) {
+		faults = append(faults, errors.New("API key holds a control character"))
+	}
+	if c.ConnectTimeout < 0 || c.MaxEventBytes < 0 || c.MaxBodyBytes < 0 {
+		faults = append(faults, errors.New("a timeout or limit is negative"))
+	}
+	return errors.Join(faults...)
+}
+
+func (c Config) withFallbacks() Config {
+	if c.Name == "" {
+		c.Name = "openai"
+	}
+	if c.BaseURL == "" {
+		c.BaseURL = BaseURL
+	}
+	// Keys often come from a file that ends in a newline.
+	c.APIKey = strings.TrimSpace(c.APIKey)
+	if c.ConnectTimeout == 0 {
+		c.ConnectTimeout = connectTimeout
+	}
+	if c.HTTPClient == nil {
+		c.HTTPClient = NewHTTPClient(c.ConnectTimeout)
+	}
+	if c.MaxEventBytes == 0 {
+		c.MaxEventBytes = maxEventBytes
+	}
+	if c.MaxBodyBytes == 0 {
+		c.MaxBodyBytes = maxBodyBytes
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// Provider is an OpenAI-compatible backend. Safe for concurrent use.
+type Provider struct {
+	config Config
+}
+
+var _ inference.Provider = (*Provider)(nil)
+
+// New makes a provider; it does not connect. Errors: *inference.Error of KindConfig.
+func New(c Config) (*Provider, error) {
+	if err := c.Validate(); err != nil {
+		return nil, &inference.Error{
+			Kind: inference.KindConfig, Provider: c.Name, Message: inference.CleanMessage(err.Error(), c.APIKey), Err: err,
+		}
+	}
+	return &Provider{config: c.withFallbacks()}, nil
+}
+
+// Name implements inference.Provider.
+func (p *Provider) Name() string { return p.config.Name }
+
+// Close drops idle connections. Calls in progress are not touched.
+func (p *Provider) Close() { p.config.HTTPClient.CloseIdleConnections() }
+
+// Infer implements inference.Provider. With an error the Completion holds what was known by then: model and usage.
+func (p *Provider) Infer(ctx context.Context, req inference.Request, report func(inference.Event) error) (inference.Completion, error) {
+	started := time.Now()
+	request, err := p.request(req)
+	if err != nil {
+		return inference.Completion{}, err
+	}
+	c := &call{ctx: ctx, name: p.config.Name, report: report}
+	completion, err := c.run(p.config, request)
+	outcome := "completed"
+	if err != nil {
+		outcome = string(inference.KindOf(err))
+	}
+	p.config.Logger.LogAttrs(ctx, slog.LevelDebug, "model call ended",
+		slog.String(messages.AttrProvider, p.config.Name),
+		slog.String(messages.AttrModel, request.Model),
+		slog.String(messages.AttrRun, req.RunID),
+		slog.String(messages.AttrOutcome, outcome),
+		slog.Int64(messages.AttrBytes, c.guard.received()),
+		slog.Int64(messages.AttrDuration, time.Since(started).Milliseconds()))
+	return completion, err
+}
+
+// client makes the library's client for one call. It is a few words of memory; what lasts is the HTTP client below it.
+func (c Config) client(doer openai.HTTPDoer) *openai.Client {
+	config := openai.DefaultConfig(c.APIKey)
+	config.BaseURL = c.BaseURL
+	config.HTTPClient = doer
+	return openai.NewClientWithConfig(config)
+}
+
+// fault makes an error of this provider; format must not quote what the server sent.
+func fault(kind inference.Kind, name, format string, args ...any) *inference.Error {
+	return &inference.Error{Kind: kind, Provider: name, Message: inference.CleanMessage(fmt.Sprintf(format, args...))}
+}

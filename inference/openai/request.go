@@ -1,0 +1,70 @@
+package openai
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/sashabaranov/go-openai"
+
+	"github.com/correx/correx-actors/core/contextpack"
+	"github.com/correx/correx-actors/inference"
+)
+
+// request maps a pack to a chat completion request. Errors are found before any call is made.
+func (p *Provider) request(req inference.Request) (openai.ChatCompletionRequest, error) {
+	request := openai.ChatCompletionRequest{
+		Model:         req.Model,
+		Stream:        true,
+		StreamOptions: &openai.StreamOptions{IncludeUsage: true},
+	}
+	if request.Model == "" {
+		request.Model = p.config.Model
+	}
+	if request.Model == "" {
+		return request, fault(inference.KindConfig, p.config.Name, "no model was asked for and none is configured")
+	}
+	if req.Pack.Overflow {
+		return request, fault(inference.KindContextOverflow, p.config.Name, "the pack does not fit the model's window")
+	}
+	for _, entry := range req.Pack.Messages() {
+		// The library leaves an empty content out altogether, and servers refuse such a message in every later call.
+		if strings.TrimSpace(entry.Content) == "" {
+			continue
+		}
+		role, ok := roleOf(entry.Role)
+		if !ok {
+			return request, fault(inference.KindBadRequest, p.config.Name, "the pack has an entry of unknown role %q", entry.Role)
+		}
+		request.Messages = append(request.Messages, openai.ChatCompletionMessage{Role: role, Content: entry.Content})
+	}
+	if len(request.Messages) == 0 {
+		return request, fault(inference.KindBadRequest, p.config.Name, "the pack has nothing to send")
+	}
+	p.limitTokens(&request, req.MaxTokens)
+	return request, nil
+}
+
+// limitTokens sets the field that model and server take. OpenAI's own endpoint wants the new one; so does the library for
+// some model names, whatever the server, which is why the library itself is asked. All other servers know the old one.
+func (p *Provider) limitTokens(request *openai.ChatCompletionRequest, limit int) {
+	if limit <= 0 {
+		return
+	}
+	request.MaxTokens = limit
+	err := openai.NewReasoningValidator().Validate(*request)
+	if errors.Is(err, openai.ErrReasoningModelMaxTokensDeprecated) || strings.HasPrefix(p.config.BaseURL, BaseURL) {
+		request.MaxTokens, request.MaxCompletionTokens = 0, limit
+	}
+}
+
+func roleOf(role contextpack.Role) (string, bool) {
+	switch role {
+	case contextpack.RoleSystem:
+		return openai.ChatMessageRoleSystem, true
+	case contextpack.RoleUser:
+		return openai.ChatMessageRoleUser, true
+	case contextpack.RoleAssistant:
+		return openai.ChatMessageRoleAssistant, true
+	}
+	return "", false
+}

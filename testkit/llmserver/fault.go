@@ -1,0 +1,102 @@
+package llmserver
+
+import (
+	"time"
+
+	"github.com/correx/correx-actors/inference"
+)
+
+// Fault is one way in which servers were seen to answer: broken, unusual, or merely legal.
+type Fault struct {
+	Name  string
+	About string
+	// Response is what the server sends.
+	Response Response
+	// Want is what a client must make of it.
+	Want Want
+	// Large faults are too big to be written byte by byte.
+	Large bool
+	// Slow faults take seconds of a real clock.
+	Slow bool
+}
+
+// Want is the right reading of a response.
+type Want struct {
+	// Text of all deltas.
+	Text string
+	// Kind of the error; "" = success.
+	Kind inference.Kind
+	// Says is a part of the error's message.
+	Says string
+	// FinishReason of a success.
+	FinishReason string
+	// Usage that is known; nil: the client must not claim to know it.
+	Usage *Usage
+	// RetryAfter and RequestID of the error.
+	RetryAfter time.Duration
+	RequestID  string
+	// Active: there was life besides the text.
+	Active bool
+}
+
+// FaultNamed finds a fault of the catalogue.
+func FaultNamed(name string) (Fault, bool) {
+	for _, fault := range Faults() {
+		if fault.Name == name {
+			return fault, true
+		}
+	}
+	return Fault{}, false
+}
+
+// Faults gives the catalogue.
+func Faults() []Fault {
+	var all []Fault
+	for _, group := range [][]Fault{ends(), framing(), documents(), errorEvents(), reasons(), refusals()} {
+		all = append(all, group...)
+	}
+	return all
+}
+
+const (
+	hello  = "Hello, world"
+	apiKey = "sk-proj-0123456789abcdefABCDEF"
+)
+
+var (
+	deltas = content("Hello", ",", " world")
+	finish = event("{}", "stop")
+	counts = Usage{Input: 9, Output: 3}
+	whole  = deltas + finish + usageEvent(counts) + done
+	fine   = Want{Text: hello, FinishReason: "stop", Usage: &counts}
+)
+
+func content(texts ...string) string {
+	all := ""
+	for _, text := range texts {
+		all += event(`{"content":`+quote(text)+`}`, "")
+	}
+	return all
+}
+
+// says makes a response of one part.
+func says(body string) Response { return Response{Parts: []Part{{Text: body}}} }
+
+// sends makes a response of another type and status than a stream's.
+func sends(status int, contentType, body string) Response {
+	return Response{Status: status, Header: map[string]string{"Content-Type": contentType}, Parts: []Part{{Text: body}}}
+}
+
+func (r Response) with(key, value string) Response {
+	header := map[string]string{key: value}
+	for k, v := range r.Header {
+		header[k] = v
+	}
+	r.Header = header
+	return r
+}
+
+func (r Response) ending(end End) Response {
+	r.End = end
+	return r
+}

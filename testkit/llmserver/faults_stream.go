@@ -1,0 +1,182 @@
+package llmserver
+
+import (
+	"strings"
+
+	"github.com/correx/correx-actors/inference"
+)
+
+// ends: whole, cut and held streams.
+func ends() []Fault {
+	return []Fault{
+		{Name: "none", About: "a stream as it should be", Response: says(whole), Want: fine},
+		{
+			Name: "cut", About: "the connection is cut after the text", Response: says(deltas).ending(EndCut),
+			Want: Want{Text: hello, Kind: inference.KindTruncated},
+		},
+		{
+			Name: "ended", About: "the stream ends in good order without a finish reason or an end mark", Response: says(deltas),
+			Want: Want{Text: hello, Kind: inference.KindTruncated},
+		},
+		{
+			Name: "empty", About: "a stream without a byte", Response: says(""), Want: Want{Kind: inference.KindTruncated},
+		},
+		{
+			Name: "cut_event", About: "the connection is cut inside of an event",
+			Response: says(deltas + `data: {"choices":[{"index":0,"del`).ending(EndCut),
+			Want:     Want{Text: hello, Kind: inference.KindTruncated},
+		},
+		{
+			Name: "tail", About: "the last event lacks its line end", Response: says(strings.TrimRight(deltas, "\n")),
+			Want: Want{Text: hello, Kind: inference.KindTruncated},
+		},
+		{
+			Name: "tail_done", About: "the end mark lacks its line end", Response: says(strings.TrimRight(whole, "\n")), Want: fine,
+		},
+		{
+			Name: "cut_finished", About: "the connection is cut after the finish reason", Response: says(deltas + finish).ending(EndCut),
+			Want: Want{Text: hello, FinishReason: "stop"},
+		},
+		{
+			Name: "no_done", About: "a finish reason but no end mark", Response: says(deltas + finish + usageEvent(counts)), Want: fine,
+		},
+		{
+			Name: "hold_done", About: "the connection stays open after the end mark", Response: says(whole).ending(EndHold), Want: fine,
+		},
+		{
+			Name: "hold_finished", About: "the connection stays open after the finish reason", Slow: true,
+			Response: says(deltas + finish).ending(EndHold), Want: Want{Text: hello, FinishReason: "stop"},
+		},
+	}
+}
+
+// framing: legal streams that line readers misread, and some that no standard allows.
+func framing() []Fault {
+	script := "日本語 한국어 👩‍👩‍👧 e\u0301 ß"
+	return []Fault{
+		{
+			Name: "keep_alives", About: "200 comments before the first token, 1,000 after it",
+			Response: says(strings.Repeat(": keep-alive\n\n", 200) + content("Hello") + strings.Repeat(":\n", 1000) + content(",", " world") + finish + usageEvent(counts) + done),
+			Want:     Want{Text: hello, FinishReason: "stop", Usage: &counts, Active: true},
+		},
+		{
+			Name: "blank_lines", About: "blank lines as a sign of life",
+			Response: says(strings.Repeat("\n", 700) + whole), Want: Want{Text: hello, FinishReason: "stop", Usage: &counts, Active: true},
+		},
+		{
+			Name: "empty_data", About: "events without data, also after an id",
+			Response: says("id: 7\n\n: ping\n\ndata:\n\ndata: \n\n" + deltas + "data\n\n" + finish + done),
+			Want:     Want{Text: hello, FinishReason: "stop"},
+		},
+		{Name: "crlf", About: "CRLF line ends", Response: says(strings.ReplaceAll(whole, "\n", "\r\n")), Want: fine},
+		{Name: "cr", About: "CR line ends", Response: says(strings.ReplaceAll(whole, "\n", "\r")), Want: fine},
+		{Name: "bom", About: "a byte order mark", Response: says("\ufeff" + whole), Want: fine},
+		{Name: "no_space", About: "no space after the colon", Response: says(strings.ReplaceAll(whole, "data: ", "data:")), Want: fine},
+		{
+			Name: "multi_line", About: "data in several lines",
+			Response: says(content("Hello", ",") + "data: {\"choices\":\ndata: [{\"delta\":\ndata: {\"content\":\" world\"}}]}\n\n" + finish + usageEvent(counts) + done),
+			Want:     fine,
+		},
+		{
+			Name: "fields", About: "ids, retry times, event names and fields of nobody",
+			Response: says("retry: 3000\nid: 1\nevent: message\nfoo: bar\n" + deltas + "event: ping\ndata: {\"type\": \"ping\"}\n\n" + finish + usageEvent(counts) + done),
+			Want:     fine,
+		},
+		{
+			Name: "scripts", About: "characters of several bytes and graphemes of several characters",
+			Response: says(content(strings.SplitAfter(script, " ")...) + finish + done), Want: Want{Text: script, FinishReason: "stop"},
+		},
+		{
+			Name: "escaped", About: "text that looks like the protocol",
+			Response: says(content("data: [DONE]\n\n", `{"error":{"message":"no"}}`, "\n: x") + finish + done),
+			Want:     Want{Text: "data: [DONE]\n\n" + `{"error":{"message":"no"}}` + "\n: x", FinishReason: "stop"},
+		},
+		{
+			Name: "null_error", About: `"error": null as the first key of each chunk`,
+			Response: says(strings.ReplaceAll(whole, "data: {", `data: {"error":null,`)), Want: fine,
+		},
+		{
+			Name: "big_event", About: "an event of 5 MiB", Large: true,
+			Response: says(deltas + content(strings.Repeat("x", 5<<20)) + finish + done),
+			Want:     Want{Text: hello, Kind: inference.KindProvider, Says: "above"},
+		},
+		{
+			Name: "big_line", About: "6 MiB without a line end", Large: true, Response: says(deltas + "data: " + strings.Repeat("x", 6<<20)),
+			Want: Want{Text: hello, Kind: inference.KindProvider, Says: "above"},
+		},
+		{
+			Name: "not_json", About: "an event that is no JSON", Response: says(content("Hello") + "data: oops\n\n" + done),
+			Want: Want{Text: "Hello", Kind: inference.KindProvider},
+		},
+		{
+			Name: "wrong_shape", About: "an event of another shape", Response: says(content("Hello") + "data: {\"choices\":{}}\n\n" + done),
+			Want: Want{Text: "Hello", Kind: inference.KindProvider},
+		},
+	}
+}
+
+// reasons: what a stream says of the answer besides its text.
+func reasons() []Fault {
+	thinking := event(`{"reasoning_content":"Let me"}`, "") + event(`{"reasoning":"think"}`, "")
+	return []Fault{
+		{
+			Name: "null_reason", About: "an end mark but only null as finish reason", Response: says(deltas + done),
+			Want: Want{Text: hello, FinishReason: "stop"},
+		},
+		{
+			Name: "unknown_reason", About: "a finish reason of the server's own", Response: says(deltas + event("{}", "insufficient_system_resource") + done),
+			Want: Want{Text: hello, FinishReason: "insufficient_system_resource"},
+		},
+		{
+			Name: "length", About: "the answer hit its limit", Response: says(deltas + event("{}", "length") + done),
+			Want: Want{Text: hello, FinishReason: "length"},
+		},
+		{
+			Name: "filtered", About: "a filter stopped the answer", Response: says(content("Hello") + event("{}", "content_filter") + done),
+			Want: Want{Text: "Hello", Kind: inference.KindContentFiltered},
+		},
+		{
+			Name: "prompt_filtered", About: "a filter stopped the prompt: no choices at all",
+			Response: says(`data: {"choices":[],"prompt_filter_results":[{"prompt_index":0,"content_filter_results":{"custom":[],"hate":{"filtered":true,"severity":"high"}}}]}` + "\n\n" + done),
+			Want:     Want{Kind: inference.KindContentFiltered},
+		},
+		{
+			Name: "prompt_passed", About: "a filter's verdict in a chunk without choices, then the answer",
+			Response: says(`data: {"choices":[],"prompt_filter_results":[{"content_filter_results":{"hate":{"filtered":false}}}]}` + "\n\n" + whole),
+			Want:     fine,
+		},
+		{
+			Name: "no_choices", About: "a stream without any choice", Response: says(`data: {"choices":[]}` + "\n\n" + done),
+			Want: Want{Kind: inference.KindProvider},
+		},
+		{
+			Name: "no_usage", About: "the usage that was asked for never comes", Response: says(deltas + finish + done),
+			Want: Want{Text: hello, FinishReason: "stop"},
+		},
+		{
+			Name: "zero_usage", About: "a usage of zeros", Response: says(deltas + finish + usageEvent(Usage{}) + done),
+			Want: Want{Text: hello, FinishReason: "stop"},
+		},
+		{
+			Name: "null_usage", About: "a usage of null in each chunk but the last",
+			Response: says(strings.ReplaceAll(deltas+finish, `"created":1`, `"usage":null`) + usageEvent(counts) + done), Want: fine,
+		},
+		{
+			Name: "reasoning", About: "reasoning before the text", Response: says(thinking + whole),
+			Want: Want{Text: hello, FinishReason: "stop", Usage: &counts, Active: true},
+		},
+		{
+			Name: "only_reasoning", About: "reasoning and no text", Response: says(thinking + finish + usageEvent(counts) + done),
+			Want: Want{FinishReason: "stop", Usage: &counts, Active: true},
+		},
+		{
+			Name: "refusal", About: "the model refuses in words", Response: says(event(`{"content":null,"refusal":"I cannot."}`, "") + finish + done),
+			Want: Want{Text: "I cannot.", FinishReason: "stop"},
+		},
+		{
+			Name: "tool_calls", About: "tool calls without an index",
+			Response: says(event(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}},{"id":"b","function":{"name":"g","arguments":"{}"}}]}`, "") + event("{}", "tool_calls") + done),
+			Want:     Want{FinishReason: "tool_calls", Active: true},
+		},
+	}
+}

@@ -76,7 +76,8 @@ const (
 // Valid says whether s is one of them.
 func (s TurnState) Valid() bool {
 	switch s {
-	case TurnQueued, TurnOffered, TurnRunning, TurnAnswered, TurnFailed, TurnCancelled, TurnInterrupted, TurnIncomplete, TurnMerged, TurnSteered, TurnWithdrawn, TurnExpired:
+	case TurnQueued, TurnOffered, TurnRunning, TurnAnswered, TurnFailed, TurnCancelled, TurnInterrupted, TurnIncomplete,
+		TurnMerged, TurnSteered, TurnWithdrawn, TurnExpired:
 		return true
 	}
 	return false
@@ -84,11 +85,7 @@ func (s TurnState) Valid() bool {
 
 // Ended says whether s is an end.
 func (s TurnState) Ended() bool {
-	switch s {
-	case TurnQueued, TurnOffered, TurnRunning, "":
-		return false
-	}
-	return true
+	return s != "" && s != TurnQueued && s != TurnOffered && s != TurnRunning
 }
 
 // TurnState gives the end of the turns of a run with this outcome.

@@ -2,7 +2,6 @@ package messages
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 
@@ -43,8 +42,8 @@ func EventFromJSON(b []byte) (Event, error) {
 	if err := checkEventType(name); err != nil {
 		return nil, err
 	}
-	if e, err := opaqueFromJSON(name, members); e != nil || err != nil {
-		return e, err
+	if u, ok := opaqueForm(name, members); ok {
+		return fromOpaque(u)
 	}
 	if knownEvent(name) {
 		return knownFromJSON(name, members)
@@ -59,16 +58,14 @@ func EventFromJSON(b []byte) (Event, error) {
 // EventToJSON writes an event's JSON form, on one line. An error means that the event cannot have come from EventFromJSON.
 func EventToJSON(e Event) ([]byte, error) {
 	w := newObjectWriter()
-	switch e := e.(type) {
-	case *UnknownEvent:
-		w.text(typeMember, e.Type)
-		w.number(versionMember, uint64(e.Version))
-		w.text(payloadMember, base64.StdEncoding.EncodeToString(e.Payload))
+	if u, ok := e.(*UnknownEvent); ok {
+		w.opaque(u)
 		return w.close(), nil
-	case *ForeignEvent:
+	}
+	if f, ok := e.(*ForeignEvent); ok {
 		var compact bytes.Buffer
-		if err := json.Compact(&compact, e.GetJson()); err != nil {
-			return nil, fmt.Errorf("write event %q as JSON: %w", e.GetType(), err)
+		if err := json.Compact(&compact, f.GetJson()); err != nil {
+			return nil, fmt.Errorf("write event %q as JSON: %w", f.GetType(), err)
 		}
 		return compact.Bytes(), nil
 	}
@@ -111,18 +108,18 @@ func StoredEventFromJSON(b []byte) (*StoredEvent, error) {
 			return nil, fmt.Errorf("%w: %s: %w", ErrInvalidEvent, m.name, err)
 		}
 	}
-	if _, err := ParseSessionID(stored.SessionId); err != nil {
+	if _, err := ParseSessionID(stored.GetSessionId()); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalidEvent, err)
 	}
-	if stored.Sequence == 0 {
+	if stored.GetSequence() == 0 {
 		return nil, fmt.Errorf("%w: sequence is missing or 0", ErrInvalidEvent)
 	}
 	e, err := EventFromJSON(event)
 	if err != nil {
-		return nil, fmt.Errorf("event %d: %w", stored.Sequence, err)
+		return nil, fmt.Errorf("event %d: %w", stored.GetSequence(), err)
 	}
 	if stored.Event, err = EncodeEvent(e); err != nil {
-		return nil, fmt.Errorf("event %d: %w", stored.Sequence, err)
+		return nil, fmt.Errorf("event %d: %w", stored.GetSequence(), err)
 	}
 	return &stored, nil
 }
@@ -149,27 +146,27 @@ func StoredEventToJSON(s *StoredEvent) ([]byte, error) {
 	return w.close(), nil
 }
 
-// opaqueFromJSON reads the form of an UnknownEvent; nil if it is another one. It must be spelled exactly as EventToJSON does,
+// opaqueForm reads the form of an UnknownEvent; false if it is another one. It must be spelled exactly as EventToJSON does,
 // else a host's event that only looks like it would not be given back as it came.
-func opaqueFromJSON(name string, members []member) (Event, error) {
+func opaqueForm(name string, members []member) (*UnknownEvent, bool) {
 	if len(members) != 3 || members[0].name != typeMember || members[1].name != versionMember || members[2].name != payloadMember {
-		return nil, nil //nolint:nilnil // not that form
+		return nil, false
 	}
-	var version uint32
-	var payload []byte
-	if json.Unmarshal(members[1].raw, &version) != nil || json.Unmarshal(members[2].raw, &payload) != nil {
-		return nil, nil //nolint:nilnil // not that form
+	u := &UnknownEvent{Type: name}
+	if json.Unmarshal(members[1].raw, &u.Version) != nil || json.Unmarshal(members[2].raw, &u.Payload) != nil {
+		return nil, false
 	}
-	u := &UnknownEvent{Type: name, Version: version, Payload: payload}
-	w := newObjectWriter()
+	given, spelled := newObjectWriter(), newObjectWriter()
 	for _, m := range members {
-		w.raw(m.name, m.raw)
+		given.raw(m.name, m.raw)
 	}
-	spelled, err := EventToJSON(u)
-	if err != nil || !bytes.Equal(w.close(), spelled) {
-		return nil, nil //nolint:nilnil,nilerr // not that form
-	}
-	e, err := DecodeEvent(name, version, payload)
+	spelled.opaque(u)
+	return u, bytes.Equal(given.close(), spelled.close())
+}
+
+// fromOpaque gives u, or the event that it is if this build knows its type and version.
+func fromOpaque(u *UnknownEvent) (Event, error) {
+	e, err := DecodeEvent(u.Type, u.Version, u.Payload)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalidEvent, err)
 	}

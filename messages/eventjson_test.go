@@ -14,8 +14,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-func ptr[T any](v T) *T { return &v }
-
 // TestEventsHaveTheJSONOfTheContract: docs/protocol.md, domain events.
 func TestEventsHaveTheJSONOfTheContract(t *testing.T) {
 	t.Parallel()
@@ -31,7 +29,7 @@ func TestEventsHaveTheJSONOfTheContract(t *testing.T) {
 		`{"type":"stage_failed","stage_id":"s","reason":"r"}`:                           &StageFailed{StageId: "s", Reason: "r"},
 		`{"type":"stage_cancelled","stage_id":"s","reason":"r"}`:                        &StageCancelled{StageId: "s", Reason: "r"},
 		`{"type":"steering_note_added","content":"c","stage_id":"s","created_at":"2027-01-15T08:00:00.12Z","turn_id":"t"}`: &SteeringNoteAdded{
-			Content: "c", StageId: ptr("s"), CreatedAt: at, TurnId: "t",
+			Content: "c", StageId: new("s"), CreatedAt: at, TurnId: "t",
 		},
 		`{"type":"steering_note_added","content":"c"}`:                        &SteeringNoteAdded{Content: "c"},
 		`{"type":"Deploy","n":1.50,"z":null,"a":{"y":[1e3,-0]},"n":2}`:        &ForeignEvent{Type: "Deploy", Json: []byte(`{"type":"Deploy","n":1.50,"z":null,"a":{"y":[1e3,-0]},"n":2}`)},
@@ -300,7 +298,8 @@ func TestStoredEventsHaveTheJSONOfTheContract(t *testing.T) {
 	require.Nil(t, got.GetRecordedAt())
 	b, err := StoredEventToJSON(got)
 	require.NoError(t, err)
-	require.Equal(t, `{"session_id":"s","sequence":1,"event":{"type":"x"}}`, string(b))
+	want := `{"session_id":"s","sequence":1,"event":{"type":"x"}}`
+	require.Equal(t, want, string(b))
 }
 
 func TestBadStoredEventsAreRefused(t *testing.T) {

@@ -2,6 +2,7 @@ package messages
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -153,7 +154,7 @@ func (w *objectWriter) name(name string) {
 }
 
 func (w *objectWriter) quoted(s string) {
-	_ = w.enc.Encode(s)             // a string into memory cannot fail
+	_ = w.enc.Encode(s)             //nolint:errchkjson // a string into memory cannot fail
 	w.buf.Truncate(w.buf.Len() - 1) // the newline
 }
 
@@ -165,6 +166,13 @@ func (w *objectWriter) text(name, value string) {
 func (w *objectWriter) number(name string, value uint64) {
 	w.name(name)
 	w.buf.Write(strconv.AppendUint(w.buf.AvailableBuffer(), value, 10))
+}
+
+// opaque writes the members of an event that this build cannot read.
+func (w *objectWriter) opaque(u *UnknownEvent) {
+	w.text(typeMember, u.Type)
+	w.number(versionMember, uint64(u.Version))
+	w.text(payloadMember, base64.StdEncoding.EncodeToString(u.Payload))
 }
 
 // raw writes a value that is known to be JSON.

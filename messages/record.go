@@ -101,10 +101,10 @@ func AppendRecord(dst []byte, key Key, r *Record) ([]byte, error) {
 	start := len(dst)
 	dst = append(dst, 0, 0, 0, 0, recordFormat, byte(r.Flags))
 	dst = binary.BigEndian.AppendUint64(dst, r.Epoch)
-	dst = binary.BigEndian.AppendUint64(dst, uint64(r.Time.UnixNano())) //nolint:gosec // the bits are kept
+	dst = binary.BigEndian.AppendUint64(dst, uint64(r.Time.UnixNano()))
 	dst = append(dst, r.ID[:]...)
 	dst = binary.BigEndian.AppendUint32(dst, r.Version)
-	dst = append(dst, byte(len(r.Type)))
+	dst = append(dst, byte(len(r.Type))) //nolint:gosec // at most MaxTypeName
 	dst = append(dst, r.Type...)
 	dst = append(dst, r.Payload...)
 	binary.BigEndian.PutUint32(dst[start:], checksum(key, r.Stream, r.Seq, dst[start+4:]))

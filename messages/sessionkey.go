@@ -127,7 +127,7 @@ func ParseSessionKey(s string) (SessionKey, error) {
 	}
 	parts := strings.Split(s, ":")
 	if len(parts) < 3 || parts[0] != keyAgent {
-		return SessionKey{}, fmt.Errorf("%w: it does not start with %s:<agent>:", ErrInvalidSessionKey, keyAgent)
+		return SessionKey{}, fmt.Errorf("%w: it does not start with %q and an agent", ErrInvalidSessionKey, keyAgent+":")
 	}
 	if parts[2] == keyMain && (len(parts) == 3 || len(parts) == 5) {
 		return parseMain(parts)

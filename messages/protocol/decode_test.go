@@ -168,7 +168,7 @@ func TestFramesAreReadLeniently(t *testing.T) {
 		`{"type":"chat_input","session_id":"s1","text":"a","text":"b"}`:           &ChatInput{SessionID: "s1", Text: "b", Mode: ModeChat},
 		`{"type":"subscribe","session_id":"agent:a~3A:main"}`:                     &Subscribe{SessionID: "agent:a~3A:main"},
 		`{"type":"subscribe","session_id":"s1","after_seq":null,"events":false}`:  &Subscribe{SessionID: "s1"},
-		`{"type":"subscribe","session_id":"s1","after_seq":18446744073709551615}`: &Subscribe{SessionID: "s1", AfterSeq: ptr(^uint64(0))},
+		`{"type":"subscribe","session_id":"s1","after_seq":18446744073709551615}`: &Subscribe{SessionID: "s1", AfterSeq: new(^uint64(0))},
 		`{"type":"abort","session_id":"s1"}`:                                      &Abort{SessionID: "s1", Scope: ScopeRun},
 		`{"type":"abort","session_id":"s1","scope":"session"}`:                    &Abort{SessionID: "s1", Scope: ScopeSession},
 		`{"type":"get_turn","session_id":"s1","idempotency_key":"k"}`:             &GetTurn{SessionID: "s1", IdempotencyKey: "k"},
@@ -202,7 +202,7 @@ func TestBodiesOfRequestsAreRead(t *testing.T) {
 	require.Equal(t, &ChatInput{ID: "7", SessionID: "s1", Text: "hi", Mode: ModeChat, IdempotencyKey: "k"}, turn)
 	events, refusal := DecodeEventsBody("s1", []byte(`{"events":[{"type":"x"}],"expected_sequence":3}`))
 	require.Nil(t, refusal)
-	require.Equal(t, &RecordEvents{SessionID: "s1", Events: []json.RawMessage{json.RawMessage(`{"type":"x"}`)}, ExpectedSequence: ptr(uint64(3))}, events)
+	require.Equal(t, &RecordEvents{SessionID: "s1", Events: []json.RawMessage{json.RawMessage(`{"type":"x"}`)}, ExpectedSequence: new(uint64(3))}, events)
 	for _, body := range []string{"", "{}"} {
 		abort, refusal := DecodeAbortBody("s1", []byte(body))
 		require.Nil(t, refusal)

@@ -54,7 +54,7 @@ func marshal(v any) ([]byte, error) {
 
 // encode writes what head writes, then v. When head wrote something, v is an object that goes on with head's.
 func encode(v any, head func(*bytes.Buffer) int) ([]byte, error) {
-	e := encoders.Get().(*encoder) //nolint:forcetypeassert // the pool holds nothing else
+	e := encoders.Get().(*encoder)
 	e.buf.Reset()
 	start := head(&e.buf)
 	if err := e.json.Encode(v); err != nil {

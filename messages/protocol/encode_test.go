@@ -20,18 +20,23 @@ func encodeText(t *testing.T, f ServerFrame) string {
 
 func TestUnknownIsAbsentAndEmptyIsAList(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, `{"type":"pong"}`, encodeText(t, &Pong{}))
-	require.Equal(t, `{"type":"aborted","session_id":"s1","turn_ids":[],"run_ids":[]}`, encodeText(t, &Aborted{SessionID: "s1"}))
-	require.Equal(t, `{"type":"turn","turn_id":"t","state":"queued"}`, encodeText(t, &Turn{TurnID: "t", State: "queued"}))
-	require.Equal(t, `{"type":"error","code":"bad_frame","message":"m","retryable":false}`, encodeText(t, &Error{Code: CodeBadFrame, Message: "m"}))
-	require.Equal(t, `{"type":"router_response","session_id":"s","seq":1,"run_id":"r","turn_id":"t","turn_ids":["t"],"content":"","steering_emitted":false,`+
-		`"outcome":"cancelled","usage":{"source":"unknown"},"attachments":[]}`,
-		encodeText(t, &RouterResponse{
-			Item: Item{SessionID: "s", Seq: 1}, RunID: "r", TurnID: "t", TurnIDs: List[string]{"t"}, Outcome: "cancelled", Usage: &Usage{Source: "unknown"},
-		}))
+	for want, f := range map[string]ServerFrame{
+		`{"type":"pong"}`: &Pong{},
+		`{"type":"aborted","session_id":"s1","turn_ids":[],"run_ids":[]}`:     &Aborted{SessionID: "s1"},
+		`{"type":"turn","turn_id":"t","state":"queued"}`:                      &Turn{TurnID: "t", State: "queued"},
+		`{"type":"error","code":"bad_frame","message":"m","retryable":false}`: &Error{Code: CodeBadFrame, Message: "m"},
+		`{"type":"router_response","session_id":"s","seq":1,"run_id":"r","turn_id":"t","turn_ids":["t"],"content":"","steering_emitted":false,` +
+			`"outcome":"cancelled","usage":{"source":"unknown"},"attachments":[]}`: &RouterResponse{
+			Item: Item{SessionID: "s", Seq: 1}, RunID: "r", TurnID: "t", TurnIDs: List[string]{"t"}, Outcome: "cancelled",
+			Usage: &Usage{Source: "unknown"},
+		},
+	} {
+		require.Equal(t, want, encodeText(t, f))
+	}
 	b, err := EncodeBody(&ContextPack{})
 	require.NoError(t, err)
-	require.Equal(t, `{"entries":[],"budget":0,"tokens":0,"over_budget":false,"tokenizer":""}`, string(b))
+	want := `{"entries":[],"budget":0,"tokens":0,"over_budget":false,"tokenizer":""}`
+	require.Equal(t, want, string(b))
 }
 
 func TestTextIsNotEscapedForHTML(t *testing.T) {
@@ -58,7 +63,8 @@ func TestTimesThatHaveNoTextAreErrors(t *testing.T) {
 	t.Parallel()
 	_, err := Encode(&SessionEvent{RecordedAt: time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)})
 	require.Error(t, err)
-	require.Equal(t, `{"type":"pong","id":"next"}`, encodeText(t, &Pong{ID: "next"}), "the buffer is clean")
+	want := `{"type":"pong","id":"next"}`
+	require.Equal(t, want, encodeText(t, &Pong{ID: "next"}), "the buffer is clean")
 }
 
 func TestEncodedFramesDoNotShareABuffer(t *testing.T) {
@@ -80,7 +86,8 @@ func TestEncodedFramesDoNotShareABuffer(t *testing.T) {
 	require.NoError(t, err)
 	_, err = Encode(&Pong{ID: "2"})
 	require.NoError(t, err)
-	require.Equal(t, `{"type":"pong","id":"1"}`, string(first))
+	want := `{"type":"pong","id":"1"}`
+	require.Equal(t, want, string(first))
 }
 
 func TestClientsSkipFramesOfNewerServers(t *testing.T) {

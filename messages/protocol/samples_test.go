@@ -5,8 +5,6 @@ import (
 	"time"
 )
 
-func ptr[T any](v T) *T { return &v }
-
 var (
 	sampleTime = time.Date(2027, 1, 15, 8, 0, 0, 123_456_789, time.UTC)
 	sampleItem = Item{SessionID: "s1", Seq: 42}
@@ -49,14 +47,14 @@ func emptyState() *State {
 func clientSamples() []ClientFrame {
 	return []ClientFrame{
 		&StartSession{ID: "1", SessionID: "s1", Config: &SessionConfig{
-			Model: "gpt-5-mini", QueueMode: "followup", ConversationKeepLast: ptr(uint32(6)), TokenBudget: ptr(uint32(4096)),
+			Model: "gpt-5-mini", QueueMode: "followup", ConversationKeepLast: new(uint32(6)), TokenBudget: new(uint32(4096)),
 		}},
 		&ChatInput{
 			ID: "2", SessionID: "s1", Text: "stop before <deploy> & tell me", Mode: ModeSteering, QueueMode: "steer", IdempotencyKey: "k-1",
 			Resume: &ResumeToken{Engine: "host", Token: "t-1"}, Sender: "ada", Model: "gpt-5-mini",
 			Attachments: []Attachment{{Name: "a.txt", MediaType: "text/plain", Data: []byte("hi")}},
 		},
-		&Subscribe{ID: "3", SessionID: "s1", AfterSeq: ptr(uint64(0)), Events: true, AfterEvent: ptr(uint64(3))},
+		&Subscribe{ID: "3", SessionID: "s1", AfterSeq: new(uint64(0)), Events: true, AfterEvent: new(uint64(3))},
 		&Unsubscribe{ID: "4", SessionID: "s1"},
 		&Abort{ID: "5", SessionID: "s1", Scope: ScopeTurn, TurnID: sampleTurn, RunID: sampleRun, Reason: "not needed"},
 		&GetTurn{ID: "6", SessionID: "s1", TurnID: sampleTurn},
@@ -64,7 +62,7 @@ func clientSamples() []ClientFrame {
 		&RecordEvents{ID: "8", SessionID: "s1", Events: []json.RawMessage{
 			json.RawMessage(`{"type":"stage_started","stage_id":"build"}`),
 			json.RawMessage(`{"type":"deploy.approved","by":"ada","score":1.50}`),
-		}, ExpectedSequence: ptr(uint64(0))},
+		}, ExpectedSequence: new(uint64(0))},
 		&Ack{ID: "9", SessionID: "s1", Seq: 42},
 		&Ping{ID: "10"},
 	}
@@ -80,7 +78,7 @@ func serverSamples() []ServerFrame {
 		&Unsubscribed{ID: "4", SessionID: "s1"},
 		&Aborted{ID: "5", SessionID: "s1", TurnIDs: List[string]{sampleTurn}, RunIDs: List[string]{}},
 		&Turn{
-			ID: "6", TurnID: sampleTurn, State: "merged", Reason: "joined", Position: ptr(uint32(0)), RunID: sampleRun,
+			ID: "6", TurnID: sampleTurn, State: "merged", Reason: "joined", Position: new(uint32(0)), RunID: sampleRun,
 			MergedInto: sampleTurn2, SteeredInto: sampleRun, Content: "done", Outcome: "completed",
 		},
 		&Session{ID: "7", State: sampleState()},
@@ -95,7 +93,7 @@ func serverSamples() []ServerFrame {
 		&RouterResponse{
 			Item: sampleItem, RunID: sampleRun, TurnID: sampleTurn, TurnIDs: List[string]{sampleTurn, sampleTurn2}, Content: "The build is done.",
 			SteeringEmitted: true, Outcome: "failed", FinishReason: "stop",
-			Usage:       &Usage{InputTokens: ptr(uint64(900)), OutputTokens: ptr(uint64(0)), Source: "reported"},
+			Usage:       &Usage{InputTokens: new(uint64(900)), OutputTokens: new(uint64(0)), Source: "reported"},
 			Attachments: List[AttachmentRef]{{ID: "a1", Name: "plan.pdf", MediaType: "application/pdf", Size: 1024}},
 			Error:       &Failure{Code: CodeProviderOverloaded, Message: "the provider is overloaded", Retryable: true},
 		},

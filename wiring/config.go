@@ -1,0 +1,253 @@
+package wiring
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/correx/correx-actors/actors/runner"
+	"github.com/correx/correx-actors/actors/session"
+	core "github.com/correx/correx-actors/core/session"
+	"github.com/correx/correx-actors/inference/offline"
+	"github.com/correx/correx-actors/inference/openai"
+)
+
+// Config is everything that can be set. Its koanf tags are the names that files, flags and the environment use; Settings
+// lists them. Start from DefaultConfig: the zero value of most fields is refused.
+type Config struct {
+	Listen       string   `koanf:"listen" doc:"address of the HTTP server; port 0 picks a free one"`
+	Origins      []string `koanf:"origins" doc:"web origins that may connect besides the server's own, such as https://app.example.com"`
+	DataDir      string   `koanf:"data_dir" doc:"folder of the journal" default:"$XDG_DATA_HOME/correx-actors, else ~/.local/share/correx-actors"`
+	Provider     string   `koanf:"provider" enum:"auto,openai,offline" doc:"who answers; auto is openai if a key or a base URL for it is set, else the embedded offline engine"`
+	SystemPrompt string   `koanf:"system_prompt" doc:"what the model is told first" default:"the embedded one"`
+
+	Limits       Limits       `koanf:"limits"`
+	Queue        Queue        `koanf:"queue"`
+	Interrupt    Interrupt    `koanf:"interrupt"`
+	Idempotency  Idempotency  `koanf:"idempotency"`
+	Conversation Conversation `koanf:"conversation"`
+	Recovery     Recovery     `koanf:"recovery"`
+	Session      Session      `koanf:"session"`
+	Runs         Runs         `koanf:"runs"`
+	Output       Output       `koanf:"output"`
+	Drain        Drain        `koanf:"drain"`
+	Journal      Journal      `koanf:"journal"`
+	OpenAI       OpenAI       `koanf:"openai"`
+	Offline      Offline      `koanf:"offline"`
+	Log          Log          `koanf:"log"`
+
+	// Version is what the server tells its clients that it is; no setting.
+	Version string `koanf:"-"`
+}
+
+// Limits bound what clients send.
+type Limits struct {
+	MaxFrameBytes int64 `koanf:"max_frame_bytes" min:"1024" doc:"longest WebSocket frame of a client, in bytes"`
+	MaxInputBytes int   `koanf:"max_input_bytes" min:"1" doc:"longest text of a turn, in bytes of UTF-8"`
+}
+
+// Queue is how turns wait while a session is busy.
+type Queue struct {
+	Mode  string `koanf:"mode" enum:"collect" doc:"what a turn does when the session is busy"`
+	Limit int    `koanf:"limit" min:"1" doc:"turns that may wait in one session"`
+}
+
+// Interrupt is how runs are canceled.
+type Interrupt struct {
+	Grace time.Duration `koanf:"grace" min:"1ms" doc:"how long a canceled run may take to report before it is ended without it"`
+}
+
+// Idempotency is how repeated submissions are recognized.
+type Idempotency struct {
+	Window time.Duration `koanf:"window" min:"1s" doc:"how long an idempotency key is remembered"`
+}
+
+// Conversation is what of a conversation a prompt holds.
+type Conversation struct {
+	KeepLast    int `koanf:"keep_last" min:"1" max:"1000" doc:"history entries in a prompt; twice as many are remembered"`
+	TokenBudget int `koanf:"token_budget" min:"1" doc:"tokens of a prompt"`
+}
+
+// Recovery is what happens to open work after a crash.
+type Recovery struct {
+	MaxAge      time.Duration `koanf:"max_age" min:"1s" doc:"turns that waited through a longer downtime expire"`
+	MaxAttempts int           `koanf:"max_attempts" min:"1" doc:"starts of one run over crashes, the first one counted"`
+}
+
+// Session is the life of a session's actor.
+type Session struct {
+	Idle time.Duration `koanf:"idle" min:"1ms" doc:"how long a session without work stays in memory"`
+}
+
+// Runs bound model calls.
+type Runs struct {
+	ConnectTimeout    time.Duration `koanf:"connect_timeout" min:"1ms" doc:"connecting to the provider"`
+	FirstTokenTimeout time.Duration `koanf:"first_token_timeout" min:"1ms" doc:"waiting for the first activity of an answer"`
+	TokenTimeout      time.Duration `koanf:"token_timeout" min:"1ms" doc:"silence within an answer"`
+	Timeout           time.Duration `koanf:"timeout" min:"1ms" doc:"one attempt at an answer"`
+	MaxAnswerBytes    int           `koanf:"max_answer_bytes" min:"1" doc:"longest answer; beyond it the run ends incomplete"`
+}
+
+// Output is what is kept for clients that come back.
+type Output struct {
+	Keep     int           `koanf:"keep" min:"1" doc:"output items of a session kept for clients that reconnect"`
+	FinalTTL time.Duration `koanf:"final_ttl" min:"1s" doc:"how long an answer that nobody acknowledged is kept for redelivery"`
+}
+
+// Drain is the orderly stop.
+type Drain struct {
+	Timeout time.Duration `koanf:"timeout" min:"0s" doc:"how long running answers may finish at shutdown; the rest goes on after the next start"`
+}
+
+// Journal is where everything is stored.
+type Journal struct {
+	Driver string `koanf:"driver" enum:"bolt,memory" doc:"bolt is a file in data_dir; memory forgets everything at the end"`
+}
+
+// OpenAI is the OpenAI-compatible provider.
+type OpenAI struct {
+	BaseURL string `koanf:"base_url" doc:"endpoint up to and without /chat/completions; also OPENAI_BASE_URL" default:"https://api.openai.com/v1"`
+	Model   string `koanf:"model" doc:"model of turns and sessions that name none"`
+	APIKey  Secret `koanf:"api_key" doc:"key; also OPENAI_API_KEY, or the path of a file with it as openai.api_key_file or OPENAI_API_KEY_FILE"`
+}
+
+// Offline is the embedded engine.
+type Offline struct {
+	Delay time.Duration `koanf:"delay" min:"0s" doc:"wait before each token, to try streaming without a model"`
+}
+
+// Log is what the server writes to its standard error.
+type Log struct {
+	Level  string `koanf:"level" enum:"debug,info,warn,error" doc:"least level that is logged"`
+	Format string `koanf:"format" enum:"text,json" doc:"lines for people, or one JSON object a line"`
+}
+
+// Providers of Config.Provider.
+const (
+	ProviderAuto    = "auto"
+	ProviderOpenAI  = "openai"
+	ProviderOffline = offline.Name
+)
+
+// Drivers of Config.Journal.
+const (
+	DriverBolt   = "bolt"
+	DriverMemory = "memory"
+)
+
+// Formats of Config.Log.
+const (
+	FormatText = "text"
+	FormatJSON = "json"
+)
+
+// fallbackModel answers when nothing names a model: one that every OpenAI-compatible service knows or maps.
+const fallbackModel = "gpt-4o-mini"
+
+// DefaultConfig gives the documented defaults. DataDir depends on the machine and is empty: Load chooses it, and a host that
+// embeds a bolt journal names its own.
+func DefaultConfig() Config {
+	rules, limits := core.DefaultConfig(), runner.DefaultLimits()
+	return Config{
+		Listen:      "127.0.0.1:7711",
+		Origins:     []string{},
+		Provider:    ProviderAuto,
+		Limits:      Limits{MaxFrameBytes: 64 << 10, MaxInputBytes: rules.MaxInputBytes},
+		Queue:       Queue{Mode: "collect", Limit: rules.QueueLimit},
+		Interrupt:   Interrupt{Grace: rules.AbortGrace},
+		Idempotency: Idempotency{Window: rules.IdempotencyWindow},
+		Conversation: Conversation{
+			KeepLast: rules.KeepLast, TokenBudget: rules.TokenBudget,
+		},
+		Recovery: Recovery{MaxAge: rules.RecoveryMaxAge, MaxAttempts: rules.RecoveryMaxAttempts},
+		Session:  Session{Idle: session.DefaultIdle},
+		Runs: Runs{
+			ConnectTimeout:    10 * time.Second,
+			FirstTokenTimeout: limits.FirstToken,
+			TokenTimeout:      limits.Token,
+			Timeout:           limits.Whole,
+			MaxAnswerBytes:    limits.MaxAnswerBytes,
+		},
+		Output:  Output{Keep: session.DefaultKeep, FinalTTL: rules.FinalTTL},
+		Drain:   Drain{Timeout: 30 * time.Second},
+		Journal: Journal{Driver: DriverBolt},
+		OpenAI:  OpenAI{Model: fallbackModel},
+		Log:     Log{Level: "info", Format: FormatText},
+		Version: "unknown",
+	}
+}
+
+// Validate reports every setting that cannot be, as joined *SettingError values.
+func (c Config) Validate() error {
+	var errs []error
+	for _, f := range fields {
+		if problem := f.check(f.value(c)); problem != "" {
+			errs = append(errs, f.fault(c, problem))
+		}
+	}
+	refuse := func(key, format string, args ...any) {
+		errs = append(errs, fieldByKey[key].fault(c, fmt.Sprintf(format, args...)))
+	}
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		refuse("listen", "want host:port")
+	}
+	if c.Journal.Driver == DriverBolt && c.DataDir == "" {
+		refuse("data_dir", "the bolt journal needs a folder")
+	}
+	if c.Provider == ProviderOpenAI && !c.openAIConfigured() {
+		refuse("provider", "neither openai.api_key nor openai.base_url is set")
+	}
+	if err := c.openAI(nil).Validate(); err != nil {
+		refuse("openai.base_url", "%v", err)
+	}
+	return errors.Join(errs...)
+}
+
+// Answering is the provider that auto comes down to.
+func (c Config) Answering() string {
+	if c.Provider != ProviderAuto {
+		return c.Provider
+	}
+	if c.openAIConfigured() {
+		return ProviderOpenAI
+	}
+	return ProviderOffline
+}
+
+func (c Config) openAIConfigured() bool { return c.OpenAI.APIKey != "" || c.OpenAI.BaseURL != "" }
+
+func (c Config) openAI(log *slog.Logger) openai.Config {
+	return openai.Config{
+		BaseURL:        c.OpenAI.BaseURL,
+		APIKey:         string(c.OpenAI.APIKey),
+		Model:          c.OpenAI.Model,
+		ConnectTimeout: c.Runs.ConnectTimeout,
+		Logger:         log,
+	}
+}
+
+// rules is what the sessions decide by.
+func (c Config) rules() core.Config {
+	rules := core.DefaultConfig()
+	rules.KeepLast = c.Conversation.KeepLast
+	rules.TokenBudget = c.Conversation.TokenBudget
+	rules.MaxInputBytes = c.Limits.MaxInputBytes
+	rules.QueueLimit = c.Queue.Limit
+	rules.IdempotencyWindow = c.Idempotency.Window
+	rules.AbortGrace = c.Interrupt.Grace
+	rules.RecoveryMaxAge = c.Recovery.MaxAge
+	rules.RecoveryMaxAttempts = c.Recovery.MaxAttempts
+	rules.FinalTTL = c.Output.FinalTTL
+	return rules
+}
+
+func (c Config) runLimits() runner.Limits {
+	return runner.Limits{
+		FirstToken:     c.Runs.FirstTokenTimeout,
+		Token:          c.Runs.TokenTimeout,
+		Whole:          c.Runs.Timeout,
+		MaxAnswerBytes: c.Runs.MaxAnswerBytes,
+	}
+}

@@ -1,0 +1,90 @@
+package wiring_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/correx/correx-actors/wiring"
+)
+
+func replace(text, path string) string { return strings.ReplaceAll(text, path, "FILE") }
+
+func TestShownConfigurationLoadsAgainAndHidesSecrets(t *testing.T) {
+	t.Parallel()
+	cfg := wiring.DefaultConfig()
+	cfg.DataDir, cfg.Origins = "/d", []string{"https://a.example", "https://b.example"}
+	shown, err := cfg.YAML()
+	require.NoError(t, err)
+	require.Contains(t, string(shown), "final_ttl: 24h\n")
+	again, err := wiring.Load(wiring.Sources{File: file(t, string(shown))})
+	require.NoError(t, err)
+	require.Equal(t, cfg, again.Config)
+
+	cfg.OpenAI.APIKey = "sk-secret"
+	shown, err = cfg.YAML()
+	require.NoError(t, err)
+	asJSON, err := json.Marshal(cfg)
+	require.NoError(t, err)
+	var log strings.Builder
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "cfg", cfg, "key", cfg.OpenAI.APIKey)
+	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "cfg", cfg, "key", cfg.OpenAI.APIKey)
+	for _, text := range []string{
+		string(shown), string(asJSON), log.String(), fmt.Sprintf("%v %+v %#v %s", cfg, cfg, cfg, cfg.OpenAI.APIKey),
+	} {
+		require.NotContains(t, text, "sk-secret")
+		require.Contains(t, text, "********")
+	}
+}
+
+func TestSchemaTakesTheDefaultsAndRefusesUnknownNames(t *testing.T) {
+	t.Parallel()
+	schema, err := wiring.Schema()
+	require.NoError(t, err)
+	resolved, err := schema.Resolve(nil)
+	require.NoError(t, err)
+
+	written, err := json.Marshal(wiring.DefaultConfig())
+	require.NoError(t, err)
+	var value map[string]any
+	require.NoError(t, json.Unmarshal(written, &value))
+	require.NoError(t, resolved.Validate(value))
+
+	for _, bad := range []string{
+		`{"bogus":1}`, `{"queue":{"limits":1}}`, `{"queue":{"limit":0}}`, `{"queue":{"limit":"3"}}`,
+		`{"drain":{"timeout":"soon"}}`, `{"provider":"none"}`, `{"origins":null}`,
+	} {
+		var value map[string]any
+		require.NoError(t, json.Unmarshal([]byte(bad), &value))
+		require.Error(t, resolved.Validate(value), bad)
+	}
+	for _, good := range []string{`{"openai":{"api_key_file":"/x"}}`, `{"drain":{"timeout":"1m30s"}}`} {
+		var value map[string]any
+		require.NoError(t, json.Unmarshal([]byte(good), &value))
+		require.NoError(t, resolved.Validate(value), good)
+	}
+}
+
+func TestSettingsAreTheContractNames(t *testing.T) {
+	t.Parallel()
+	want := map[string]string{
+		"listen": "127.0.0.1:7711", "origins": "", "limits.max_frame_bytes": "65536", "limits.max_input_bytes": "32768",
+		"queue.mode": "collect", "queue.limit": "20", "interrupt.grace": "2s", "idempotency.window": "24h",
+		"conversation.keep_last": "6", "conversation.token_budget": "4096", "recovery.max_age": "15m", "recovery.max_attempts": "3",
+		"session.idle": "10m", "runs.connect_timeout": "10s", "runs.first_token_timeout": "2m", "runs.token_timeout": "1m",
+		"runs.timeout": "30m", "runs.max_answer_bytes": "4194304", "output.keep": "1000", "output.final_ttl": "24h",
+		"drain.timeout": "30s", "journal.driver": "bolt",
+		"data_dir": "$XDG_DATA_HOME/correx-actors, else ~/.local/share/correx-actors",
+		"provider": "auto", "openai.base_url": "https://api.openai.com/v1", "openai.model": "gpt-4o-mini", "openai.api_key": "",
+		"offline.delay": "0s", "system_prompt": "the embedded one", "log.level": "info", "log.format": "text",
+	}
+	got := make(map[string]string)
+	for _, s := range wiring.Settings() {
+		got[s.Key] = s.Default
+	}
+	require.Equal(t, want, got)
+}

@@ -134,24 +134,24 @@ func TestNoParameterOfBuildCanCarryAnEvent(t *testing.T) {
 		}
 		visited[typ] = true
 		require.False(t, typ.Implements(event) || reflect.PointerTo(typ).Implements(event), "%s is an event", path)
-		switch typ.Kind() {
-		case reflect.Struct:
+		switch kind := typ.Kind(); {
+		case kind == reflect.Struct:
 			for field := range typ.Fields() {
 				walk(field.Type, path+"."+field.Name)
 			}
-		case reflect.Pointer, reflect.Slice, reflect.Array:
+		case kind == reflect.Pointer, kind == reflect.Slice, kind == reflect.Array:
 			require.NotEqual(t, reflect.Uint8, typ.Elem().Kind(), "%s holds bytes", path)
 			walk(typ.Elem(), path)
-		case reflect.Interface:
+		case kind == reflect.Interface:
 			require.Equal(t, reflect.TypeFor[TokenCounter](), typ, "%s holds anything", path)
 			for method := range typ.Methods() {
 				for in := range method.Type.Ins() {
 					require.Equal(t, reflect.String, in.Kind(), "%s.%s takes more than a text", path, method.Name)
 				}
 			}
-		case reflect.String, reflect.Bool, reflect.Int, reflect.Uint64:
 		default:
-			require.Fail(t, "a kind that can hold anything", "%s is a %s", path, typ.Kind())
+			plain := []reflect.Kind{reflect.String, reflect.Bool, reflect.Int, reflect.Uint64}
+			require.Contains(t, plain, kind, "%s can hold anything", path)
 		}
 	}
 	for in := range build.Ins() {

@@ -42,7 +42,7 @@ func TestSentenceOfALongStageIDIsCutToo(t *testing.T) {
 	t.Parallel()
 	state := reduceOne(State{}, &messages.StageFailed{StageId: strings.Repeat("s", 9000)})
 	require.Equal(t, MaxSummary, utf8.RuneCountInString(state.L2.Newest(1)[0].Summary))
-	require.Len(t, state.CurrentStageID, 0)
+	require.Empty(t, state.CurrentStageID)
 	require.Len(t, state.L2.Newest(1)[0].StageID, 9000, "an id is never cut: it would be another one")
 }
 

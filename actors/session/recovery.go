@@ -70,6 +70,7 @@ func (s *Session) recovered(ctx actor.Context, m recovered) {
 		return
 	}
 	s.state, s.stage = m.state, stageReady
+	s.state.Live.Epoch = m.epoch
 	s.output = newOutput(s.deps.Output)
 	s.timers.retry.reset()
 	s.log.LogAttrs(context.Background(), slog.LevelDebug, "session started",

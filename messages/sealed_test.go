@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -154,6 +155,18 @@ func TestDeliveryIntentHoldsEveryIntent(t *testing.T) {
 		held = append(held, string(body.Get(i).Message().Name()))
 	}
 	require.ElementsMatch(t, held, implementers(t)["isIntent"])
+}
+
+func TestEveryIntentCanBeNumbered(t *testing.T) {
+	t.Parallel()
+	for _, name := range implementers(t)["isIntent"] {
+		body, ok := newByName(t, name).(Intent)
+		require.True(t, ok)
+		d := NewIntent(NewKey("s"), 4, body)
+		require.Equal(t, "default/s#4", fmt.Sprintf("%s/%s#%d", d.GetTenantId(), d.GetSessionId(), d.GetSeq()))
+		require.Same(t, body, d.Intent(), name)
+	}
+	require.Nil(t, new(DeliveryIntent).Intent(), "of a newer build")
 }
 
 func TestLedgerRefusesUnknownTypesAndVersions(t *testing.T) {

@@ -66,7 +66,7 @@ func (f *feed) Read(p []byte) (int, error) {
 		got, err := f.body.Read(p[n:])
 		f.count += int64(got)
 		if f.left -= int64(got); f.left < 0 {
-			err = errBodyTooBig
+			got, err = max(got+int(f.left), 0), errBodyTooBig
 		}
 		kept, whole := f.lines(p[n : n+got])
 		n += kept
@@ -102,9 +102,12 @@ func (f *feed) end(p []byte, n int) (int, error) {
 	return n + copied, nil
 }
 
-// lines rewrites b in place; whole: it held the end of an event.
+// lines rewrites b in place; whole: it held the end of an event. It stops at an error outside of any event.
 func (f *feed) lines(b []byte) (kept int, whole bool) {
 	for _, c := range b {
+		if f.err != nil {
+			break
+		}
 		if c == '\n' && f.afterCR {
 			f.afterCR = false
 			continue

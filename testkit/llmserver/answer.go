@@ -23,6 +23,9 @@ type Answer struct {
 	Usage *Usage
 	// FirstDelay is waited before the first delta (the headers are sent before), Delay before each of the others.
 	FirstDelay, Delay time.Duration
+	// KeepAlives is how many comments are sent before the first delta, one each KeepAliveEvery.
+	KeepAlives     int
+	KeepAliveEvery time.Duration
 	// Gate, if set, is waited for before the first delta.
 	Gate <-chan struct{}
 	// CutAfter cuts the connection after so many deltas; 0 = never.
@@ -106,6 +109,9 @@ func (a Answer) response(chat Chat) Response {
 
 func (a Answer) stream(chat Chat) Response {
 	response := Response{Piece: a.Piece, Parts: []Part{{Text: event(`{"role":"assistant","content":""}`, "")}}}
+	for range a.KeepAlives {
+		response.Parts = append(response.Parts, Part{Delay: a.KeepAliveEvery, Text: ": keep-alive\n\n"})
+	}
 	for i, text := range a.Reasoning {
 		response.Parts = append(response.Parts, a.part(i, event(`{"reasoning_content":`+quote(text)+`}`, "")))
 	}

@@ -1,6 +1,7 @@
 package llmserver
 
 import (
+	"strings"
 	"time"
 
 	"github.com/correx/correx-actors/inference"
@@ -81,6 +82,17 @@ func content(texts ...string) string {
 
 // says makes a response of one part.
 func says(body string) Response { return Response{Parts: []Part{{Text: body}}} }
+
+// bulk makes a response with so many MiB of filler in its midst, in parts that share their memory: the catalogue is made
+// for each request that names a fault.
+func bulk(before, filler string, mebibytes int, after string) Response {
+	parts := []Part{{Text: before}}
+	block := strings.Repeat(filler, 1<<16/len(filler))
+	for range mebibytes << 4 {
+		parts = append(parts, Part{Text: block})
+	}
+	return Response{Parts: append(parts, Part{Text: after})}
+}
 
 // sends makes a response of another type and status than a stream's.
 func sends(status int, contentType, body string) Response {

@@ -97,11 +97,11 @@ func framing() []Fault {
 		},
 		{
 			Name: "big_event", About: "an event of 5 MiB", Large: true,
-			Response: says(deltas + content(strings.Repeat("x", 5<<20)) + finish + done),
+			Response: bulk(deltas+`data: {"choices":[{"index":0,"delta":{"content":"`, "x", 5, `"}}]}`+"\n\n"+finish+done),
 			Want:     Want{Text: hello, Kind: inference.KindProvider, Says: "above"},
 		},
 		{
-			Name: "big_line", About: "6 MiB without a line end", Large: true, Response: says(deltas + "data: " + strings.Repeat("x", 6<<20)),
+			Name: "big_line", About: "6 MiB without a line end", Large: true, Response: bulk(deltas+"data: ", "x", 6, ""),
 			Want: Want{Text: hello, Kind: inference.KindProvider, Says: "above"},
 		},
 		{

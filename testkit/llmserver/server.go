@@ -42,6 +42,8 @@ func New(script ...Answer) *Server {
 type Request struct {
 	Header http.Header
 	Path   string
+	// Remote is the client's address: the same for requests on one connection.
+	Remote string
 	Body   []byte
 	Chat   Chat
 	// Gone is closed when the client has gone away before its answer was whole, Done when the request is over.
@@ -151,7 +153,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	gone, done := make(chan struct{}), make(chan struct{})
 	defer close(done)
-	answer := s.note(&Request{Header: r.Header.Clone(), Path: r.URL.Path, Body: body, Chat: chat, Gone: gone, Done: done})
+	answer := s.note(&Request{
+		Header: r.Header.Clone(), Path: r.URL.Path, Remote: r.RemoteAddr, Body: body, Chat: chat, Gone: gone, Done: done,
+	})
 	if err := play(r.Context(), w, answer.response(chat)); errors.Is(err, errCut) {
 		panic(http.ErrAbortHandler)
 	} else if err != nil {

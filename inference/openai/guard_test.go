@@ -1,0 +1,161 @@
+package openai
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/correx/correx-actors/inference"
+	"github.com/correx/correx-actors/testkit/llmserver"
+)
+
+// doer answers each request with a body, in pieces of so many bytes.
+type doer struct {
+	contentType string
+	body        []byte
+	piece       int
+	err         error
+}
+
+// RoundTrip implements http.RoundTripper.
+func (d doer) RoundTrip(req *http.Request) (*http.Response, error) {
+	if d.err != nil {
+		return nil, d.err
+	}
+	return &http.Response{
+		StatusCode: http.StatusOK,
+		Header:     http.Header{"Content-Type": {d.contentType}},
+		Body:       io.NopCloser(&pieces{rest: d.body, piece: d.piece}),
+		Request:    req,
+	}, nil
+}
+
+type pieces struct {
+	rest  []byte
+	piece int
+}
+
+// Read implements io.Reader.
+func (p *pieces) Read(b []byte) (int, error) {
+	if len(p.rest) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(b, p.rest[:min(max(p.piece, 1), len(p.rest))])
+	p.rest = p.rest[n:]
+	return n, nil
+}
+
+// guarded gives what the library reads of a body, and the error at its end.
+func guarded(d doer, config Config) (string, error) {
+	config.HTTPClient = &http.Client{Transport: d}
+	g := &guard{config: config.withFallbacks(), alive: func() error { return nil }}
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, "http://fake.invalid", http.NoBody)
+	if err != nil {
+		return "", err
+	}
+	resp, err := g.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	lines, err := io.ReadAll(resp.Body)
+	return string(lines), err
+}
+
+func TestGuardGivesCanonicalLines(t *testing.T) {
+	t.Parallel()
+	body := "\ufeff: hi\r\nid: 1\r\ndata: {\"a\":\rdata: 1}\r\n\r\n:\n\nevent: x\ndata:{\"b\":2}\n\ndata: [DONE]\n\n"
+	for piece := 1; piece < len(body); piece++ {
+		lines, err := guarded(doer{contentType: "text/event-stream", body: []byte(body), piece: piece}, Config{})
+		require.NoError(t, err)
+		require.Equal(t, "data: {\"a\": 1}\ndata: {\"b\":2}\ndata: [DONE]\n", lines, piece)
+	}
+}
+
+func TestGuardBoundsEventsAndStreams(t *testing.T) {
+	t.Parallel()
+	event := "data: {\"a\":1}\n\n"
+	limits := Config{MaxEventBytes: len(event) - 1, MaxBodyBytes: 10 * int64(len(event))}
+	for _, piece := range []int{1, 7, 1 << 20} {
+		_, err := guarded(doer{contentType: "text/event-stream", body: []byte(event), piece: piece}, limits)
+		require.ErrorIs(t, err, errEventTooBig)
+	}
+	limits.MaxEventBytes++
+	for _, piece := range []int{1, 7, 1 << 20} {
+		lines, err := guarded(doer{contentType: "text/event-stream", body: []byte(strings.Repeat(event, 11)), piece: piece}, limits)
+		require.ErrorIs(t, err, errBodyTooBig)
+		require.Equal(t, strings.Repeat("data: {\"a\":1}\n", 10), lines)
+	}
+	// Comments and blank lines are no part of an event, however many there are.
+	limits = Config{MaxEventBytes: 64}
+	lines, err := guarded(doer{contentType: "text/event-stream", body: []byte(strings.Repeat(": alive\n", 1000) + event), piece: 50}, limits)
+	require.NoError(t, err)
+	require.Equal(t, "data: {\"a\":1}\n", lines)
+	// A document is bounded as an event is.
+	document := `{"choices":[` + strings.Repeat(" ", 100) + `]}`
+	_, err = guarded(doer{contentType: "application/json", body: []byte(document), piece: 50}, limits)
+	require.Equal(t, inference.KindProvider, inference.KindOf(err))
+}
+
+func TestConnectTimeoutIsATimeout(t *testing.T) {
+	t.Parallel()
+	dial := &net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded}
+	_, err := guarded(doer{err: dial}, Config{})
+	require.Equal(t, inference.KindTimeout, inference.KindOf(err))
+	_, err = guarded(doer{err: errors.New("no route with " + "secret-key-0123")}, Config{APIKey: "secret-key-0123"})
+	require.Equal(t, inference.KindUnavailable, inference.KindOf(err))
+	require.NotContains(t, err.Error(), "secret-key")
+}
+
+func TestRetryAfterIsReadInAllItsForms(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]time.Duration{
+		"7": 7 * time.Second, "0.5": 500 * time.Millisecond, "-1": 0, "NaN": 0, "1e300": maxRetryAfter, "soon": 0,
+		"Mon, 01 Jan 2001 00:00:00 GMT": 0, "Fri, 01 Jan 2199 00:00:00 GMT": maxRetryAfter,
+	} {
+		require.Equal(t, want, retryAfter(http.Header{"Retry-After": {value}}), value)
+	}
+}
+
+// FuzzGuard: whatever a server sends, the guard ends, in bounded memory, and what it gives does not depend on how the
+// bytes were cut into packets.
+func FuzzGuard(f *testing.F) {
+	for _, fault := range llmserver.Faults() {
+		if body := fault.Response.Body(); len(body) < 64<<10 {
+			f.Add([]byte(body), 1, fault.Response.Header["Content-Type"])
+			f.Add([]byte(body), 5, "text/event-stream")
+		}
+	}
+	f.Add([]byte(strings.Repeat("data:\n", 5000)), 3, "text/event-stream")
+	f.Add(bytes.Repeat([]byte("{\n"), 5000), 2, "text/event-stream")
+	f.Fuzz(func(t *testing.T, body []byte, piece int, contentType string) {
+		if len(body) > 64<<10 {
+			t.Skip()
+		}
+		if strings.ContainsAny(contentType, "\r\n") || contentType == "" {
+			contentType = "text/event-stream"
+		}
+		limits := Config{MaxEventBytes: 1 << 10, MaxBodyBytes: 32 << 10}
+		whole, wholeErr := guarded(doer{contentType: contentType, body: body, piece: len(body)}, limits)
+		cut, cutErr := guarded(doer{contentType: contentType, body: body, piece: piece}, limits)
+		require.Equal(t, whole, cut)
+		if wholeErr == nil {
+			require.NoError(t, cutErr)
+		} else {
+			require.EqualError(t, cutErr, wholeErr.Error())
+		}
+		require.LessOrEqual(t, len(whole), 4*len(body)+64)
+		for line := range strings.Lines(whole) {
+			require.True(t, strings.HasPrefix(line, "data: ") && strings.HasSuffix(line, "\n"), line)
+		}
+	})
+}

@@ -3,6 +3,7 @@ package actors_test
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/correx/correx-actors/actors"
+	"github.com/correx/correx-actors/actors/session"
 	"github.com/correx/correx-actors/messages"
 	"github.com/correx/correx-actors/persistence"
 	"github.com/correx/correx-actors/testkit"
@@ -417,5 +419,51 @@ func TestSessionsAreListedWithTheirState(t *testing.T) {
 		rows, _, err = h.client.Sessions(t.Context(), messages.DefaultTenant, actors.SessionBusy, "", 10)
 		require.NoError(t, err)
 		require.Len(t, rows, 1)
+	})
+}
+
+// panicky panics in the session's own goroutine.
+type panicky struct {
+	persistence.Journal
+	next atomic.Bool
+}
+
+func (p *panicky) Append(key messages.Key, expect persistence.Expect, batch persistence.Batch, done func(persistence.Appended, error)) {
+	if p.next.CompareAndSwap(true, false) {
+		panic("boom")
+	}
+	p.Journal.Append(key, expect, batch, done)
+}
+
+func TestSessionThatPanicsIsRestartedAndTheOthersGoOn(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *host) {
+		h.stop()
+		journal := &panicky{Journal: h.journal}
+		h.model.Otherwise(testkit.Stream("ok"))
+		*h = *start(t, h.journal, h.model, func(d *session.Deps) { d.Journal = journal })
+		sub := h.subscribe(0)
+		other, err := h.client.Subscribe(t.Context(), messages.NewKey("other"), actors.SubscribeOptions{})
+		require.NoError(t, err)
+		journal.next.Store(true)
+		_, err = h.client.Submit(t.Context(), key, turn("hi"))
+		require.True(t, requireCode(t, messages.CodeUnavailable, err).GetRetryable(), "who waits is told at once")
+		_, err = sub.Next(t.Context())
+		requireCode(t, messages.CodeUnavailable, err) // the subscription ended, and says so
+		require.Equal(t, "answered", h.end(h.submit("again").GetTurnId()).GetState())
+		_, err = h.client.Submit(t.Context(), messages.NewKey("other"), turn("hello"))
+		require.NoError(t, err)
+		require.NotEmpty(t, h.items(other))
+		sub.Close()
+		other.Close()
+	})
+}
+
+func TestReaderOfAnotherJournalIsResynced(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *host) {
+		h.model.Otherwise(testkit.Stream("ok"))
+		h.end(h.submit("one").GetTurnId())
+		sub := h.subscribe(1_000_000)
+		require.Equal(t, []string{"gap", "resync"}, show(h.items(sub)))
+		sub.Close()
 	})
 }

@@ -2,6 +2,7 @@ package directory
 
 import (
 	"log/slog"
+	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -19,7 +20,8 @@ type table struct {
 	byKey map[messages.Key]*entry
 	byPID map[string]messages.Key
 
-	draining bool
+	// draining is read by sessions that start meanwhile.
+	draining *atomic.Bool
 	drain    gathering
 	suspend  gathering
 }
@@ -46,6 +48,7 @@ type gathering struct {
 func newTable(sys *kernel.System, deps session.Deps) *table {
 	return &table{
 		sys: sys, deps: deps, log: deps.Log, byKey: make(map[messages.Key]*entry), byPID: make(map[string]messages.Key),
+		draining: new(atomic.Bool),
 	}
 }
 
@@ -67,10 +70,10 @@ func (t *table) Receive(ctx actor.Context) {
 	case listActive:
 		t.list(ctx)
 	case drainAll:
-		t.draining = true
+		t.draining.Store(true)
 		t.drain = t.gather(ctx, session.Drain{})
 	case suspendAll:
-		t.draining = true
+		t.draining.Store(true)
 		t.suspend = t.gather(ctx, session.Suspend{})
 	case session.Drained:
 		t.drain.done(t.sys, m.Key)

@@ -35,8 +35,11 @@ func itemSize(item *messages.DeliveryIntent) int { return proto.Size(item) + 128
 // after gives the kept items with a number greater than seq, and whether nothing between is missing; next is the number of
 // the next item.
 func (o *output) after(seq, next uint64) (items []*messages.DeliveryIntent, whole bool) {
+	if seq >= next {
+		return nil, false // the reader comes from another journal: its number means nothing here
+	}
 	if len(o.items) == 0 {
-		return nil, seq+1 >= next
+		return nil, seq+1 == next
 	}
 	first := o.items[0].GetSeq()
 	if seq+1 < first {

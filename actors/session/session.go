@@ -8,6 +8,7 @@ package session
 
 import (
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -66,8 +67,8 @@ type Session struct {
 // life is an incarnation's identity.
 type life struct{ _ byte }
 
-// Props describes the actor of a session. Draining: the process is shutting down already.
-func Props(deps Deps, key messages.Key, draining bool) *actor.Props {
+// Props describes the actor of a session. Draining tells an incarnation at its start that the process is shutting down.
+func Props(deps Deps, key messages.Key, draining *atomic.Bool) *actor.Props {
 	return deps.Kernel.Props(func() actor.Actor { return newSession(deps, key, draining) }, kernel.PropsOptions{
 		Supervisor: kernel.Backoff{Limit: 1, OnFailure: func(child *actor.PID, reason any, _ int) {
 			deps.Log.Error("runner panicked", slog.String("actor", child.GetId()), slog.Any(messages.AttrReason, reason))
@@ -75,14 +76,14 @@ func Props(deps Deps, key messages.Key, draining bool) *actor.Props {
 	})
 }
 
-func newSession(deps Deps, key messages.Key, draining bool) *Session {
+func newSession(deps Deps, key messages.Key, draining *atomic.Bool) *Session {
 	return &Session{
 		deps:     deps,
 		key:      key,
 		log:      deps.Log.With(slog.String(messages.AttrSession, string(key.Session))),
 		life:     new(life),
 		state:    core.New(key),
-		draining: draining,
+		draining: draining.Load(),
 	}
 }
 
@@ -174,9 +175,9 @@ func (s *Session) end(ctx actor.Context) {
 
 // terminated: a subscriber is gone, or the runner ended.
 func (s *Session) terminated(ctx actor.Context, m *actor.Terminated) {
+	defer s.settle(ctx)
 	delete(s.subscribers, m.Who.GetId())
 	if s.runner == nil || m.Who.GetId() != s.runner.GetId() {
-		s.settle(ctx)
 		return
 	}
 	s.runner = nil

@@ -62,7 +62,12 @@ func (s *Session) subscribed(ctx actor.Context, p *pending, m *messages.Subscrib
 	for _, run := range s.state.Ledger.Finals.After(m.GetAfterSeq(), oldest) {
 		tell(messages.NewIntent(s.key, run.GetFinalSeq(), core.Response(run)))
 	}
-	tell(&messages.Gap{SessionId: string(s.key.Session), FromSeq: m.GetAfterSeq() + 1, ToSeq: next - 1})
+	gap := &messages.Gap{SessionId: string(s.key.Session), FromSeq: m.GetAfterSeq() + 1, ToSeq: next - 1}
+	if gap.GetFromSeq() > gap.GetToSeq() {
+		gap.FromSeq = next
+		gap.ToSeq = max(next, m.GetAfterSeq())
+	}
+	tell(gap)
 	tell(s.resync(next - 1))
 }
 

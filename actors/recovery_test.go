@@ -467,3 +467,19 @@ func TestReaderOfAnotherJournalIsResynced(t *testing.T) {
 		sub.Close()
 	})
 }
+
+// A run whose answer the journal can never take still ends.
+func TestAnswerThatIsTooLargeForTheJournalEndsItsRunAsFailed(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *host) {
+		gate := make(chan struct{})
+		h.model.Call(testkit.WaitFor(gate), testkit.Stream("huge"))
+		accepted := h.submit("hi", steering)
+		synctest.Wait()
+		h.journal.FailNext(1, persistence.ErrTooLarge)
+		close(gate)
+		status := h.end(accepted.GetTurnId())
+		require.Equal(t, []string{"hi"}, h.notes())
+		require.Equal(t, "failed", status.GetState())
+		require.Equal(t, "internal", status.GetReason())
+	})
+}

@@ -48,9 +48,11 @@ type socket struct {
 	background sync.WaitGroup
 	// flushed is closed when the writer has ended.
 	flushed chan struct{}
-	// force cuts the connection if its end takes too long; guarded by mu.
-	mu    sync.Mutex
-	force *time.Timer
+
+	mu sync.Mutex
+	// force cuts the connection at forceAt if its end takes too long; nil = it does not end yet.
+	force   *time.Timer
+	forceAt time.Time
 }
 
 // serveSocket upgrades a request and serves the connection until it ends.
@@ -78,7 +80,7 @@ func (g *Gateway) serveSocket(w http.ResponseWriter, r *http.Request) {
 		slots:   make(chan struct{}, g.config.MaxInFlight),
 		flushed: make(chan struct{}),
 	}
-	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(r.Context()))
+	s.ctx, s.cancel = context.WithCancel(context.Background())
 	defer s.cancel()
 	ws.SetReadLimit(-1) // the reader has its own limit, so that every connection ends the same way
 	s.serve()
@@ -109,13 +111,13 @@ func (s *socket) serve() {
 	props := s.gateway.deps.Kernel.Props(func() actor.Actor { return newConn(s) }, kernel.PropsOptions{MailboxLimit: -1})
 	pid, err := s.gateway.deps.Kernel.SpawnIn("connections", props)
 	if err != nil {
-		s.cut()
+		s.leave()
 		return
 	}
 	s.pid = pid
 	if !s.gateway.adopt(s) {
 		s.gateway.deps.Kernel.Root().Stop(pid)
-		s.cut()
+		s.leave()
 		return
 	}
 	defer s.gateway.release(s)
@@ -124,7 +126,7 @@ func (s *socket) serve() {
 		Protocol: protocol.Name, Server: s.gateway.config.Version, Node: s.gateway.config.Node,
 		MaxFrameBytes: s.gateway.config.MaxFrameBytes, HeartbeatMS: s.gateway.config.Heartbeat.Milliseconds(),
 	}, false)
-	go s.write()
+	go s.contained(s.write)
 	s.contained(s.read)
 	<-s.flushed
 	s.disarm()
@@ -133,6 +135,13 @@ func (s *socket) serve() {
 	s.cancel()
 	s.background.Wait()
 	s.log.LogAttrs(context.WithoutCancel(s.ctx), slog.LevelDebug, "connection ended", slog.String(messages.AttrReason, s.out.end.reason))
+}
+
+// leave ends a connection that came too late.
+func (s *socket) leave() {
+	s.arm(stopWithin)
+	defer s.disarm()
+	_ = s.ws.Close(goingAway.code, goingAway.reason)
 }
 
 // contained keeps a panic in a goroutine of ours from ending the process (I13); the client can reconnect and resume.
@@ -147,8 +156,12 @@ func (s *socket) contained(do func()) {
 	do()
 }
 
-// restarting ends a connection whose part of the server has failed.
-var restarting = ending{code: websocket.StatusServiceRestart, reason: "internal error: reconnect and resume"}
+var (
+	// restarting ends a connection whose part of the server has failed.
+	restarting = ending{code: websocket.StatusServiceRestart, reason: "internal error: reconnect and resume"}
+	// goingAway ends a connection because the server shuts down.
+	goingAway = ending{code: websocket.StatusGoingAway, reason: "the server is shutting down"}
+)
 
 // read takes frames until the connection ends.
 func (s *socket) read() {
@@ -229,7 +242,12 @@ func (s *socket) frame(data []byte) {
 }
 
 // free gives back the place of a frame in flight.
-func (s *socket) free() { <-s.slots }
+func (s *socket) free() {
+	select {
+	case <-s.slots:
+	default:
+	}
+}
 
 // send puts a frame into the outbox; it never blocks. Answer: it is the direct answer to a frame of the client.
 func (s *socket) send(f protocol.ServerFrame, answer bool) {
@@ -323,14 +341,18 @@ func (s *socket) finish(e ending, within time.Duration) {
 	s.arm(within)
 }
 
-// arm cuts the connection after a while; a shorter time replaces a longer one.
+// arm cuts the connection after a while; the earliest time counts.
 func (s *socket) arm(within time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	at := time.Now().Add(within)
 	if s.force != nil {
+		if !at.Before(s.forceAt) {
+			return
+		}
 		s.force.Stop()
 	}
-	s.force = time.AfterFunc(within, s.cut)
+	s.force, s.forceAt = time.AfterFunc(within, s.cut), at
 }
 
 func (s *socket) disarm() {

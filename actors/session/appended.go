@@ -68,6 +68,9 @@ func (s *Session) appendFailed(ctx actor.Context, b *batch, err error) {
 		s.pending = append(waiting(b), s.pending...)
 		s.recoveryFailed(ctx, err)
 	case errors.Is(err, persistence.ErrTooLarge), errors.Is(err, persistence.ErrInvalid):
+		for _, p := range waiting(b) {
+			shrink(p)
+		}
 		s.notStored(ctx, b, messages.Fail(messages.CodeInputTooLarge, "the command is too large to be recorded"))
 	case errors.Is(err, persistence.ErrClosed):
 		s.notStored(ctx, b, messages.FailRetryable(messages.CodeDraining, "the server is shutting down; try again"))
@@ -103,6 +106,18 @@ func (s *Session) notStored(ctx actor.Context, b *batch, f *messages.Failure) {
 	}
 	s.blocked = true // nothing is decided until the pause is over
 	s.arm(due{life: s.life, what: dueRetry}, s.timers.retry.next())
+}
+
+// shrink takes the answer out of the end of a run that the journal can never take: better a run that failed than one that
+// never ends.
+func shrink(p *pending) {
+	end, ok := p.cmd.(core.RunFinished)
+	if !ok {
+		return
+	}
+	end.Outcome, end.Content = messages.OutcomeFailed, ""
+	end.Error = messages.Fail(messages.CodeInternal, "the answer is too large to be recorded")
+	p.cmd = end
 }
 
 // appendUnknown tries the same batch again: its record ids make that safe. When the time is up the senders are told with the

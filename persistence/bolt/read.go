@@ -166,6 +166,9 @@ func (r *replay) fill(tx *bbolt.Tx, n number) error {
 	k, v := c.Seek(want)
 	for len(r.ends) < chunkRecords && len(r.data) < chunkBytes && r.next <= r.head {
 		if !bytes.Equal(k, want) {
+			if len(r.ends) > 0 {
+				return nil // what lies before it is good and is yielded first
+			}
 			// The row promises records up to the head: this finds a hole, and a lost tail.
 			return r.corrupt(r.next, "missing", nil)
 		}

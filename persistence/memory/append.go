@@ -49,7 +49,7 @@ func (j *Journal) drain() {
 		j.mu.Lock()
 		if len(j.queue) == 0 {
 			j.running = false
-			if j.closed && j.idle != nil {
+			if j.idle != nil {
 				close(j.idle)
 				j.idle = nil
 			}

@@ -215,11 +215,12 @@ func (j *Journal) Close() error {
 	}
 	j.closed = true
 	close(j.grown)
-	j.idle = make(chan struct{})
-	idle := j.idle
 	if !j.running {
-		close(idle)
+		j.mu.Unlock()
+		return nil
 	}
+	idle := make(chan struct{})
+	j.idle = idle
 	j.mu.Unlock()
 	<-idle
 	return nil

@@ -1,0 +1,364 @@
+package testkit
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/correx/correx-actors/messages"
+	"github.com/correx/correx-actors/persistence"
+	"github.com/correx/correx-actors/persistence/memory"
+)
+
+// FaultyJournal is a persistence.Journal that fails on demand and else does what the one inside does. Its appends are carried
+// out one after the other in the order of the calls, so that "the next append" means something; they never block the caller.
+//
+// A fault is used up by the append that it hits. Faults hit appends in the order in which they were set.
+type FaultyJournal struct {
+	inner persistence.Journal
+
+	mu       sync.Mutex
+	queue    []heldAppend
+	running  bool
+	held     bool
+	delay    time.Duration
+	faults   []fault
+	claims   []error
+	reads    []error
+	appended int
+	refused  int
+	idle     chan struct{} // closed when the queue is empty; set while Close waits
+}
+
+var _ persistence.Journal = (*FaultyJournal)(nil)
+
+type heldAppend struct {
+	key    messages.Key
+	expect persistence.Expect
+	batch  persistence.Batch
+	done   func(persistence.Appended, error)
+}
+
+// fault is what happens to one append.
+type fault struct {
+	err error
+	// store: the append is carried out, and the error hides how it went.
+	store bool
+	// conflict: the error is a ConflictError with the journal's heads.
+	conflict bool
+}
+
+// NewFaultyJournal wraps inner; nil is a new memory journal.
+func NewFaultyJournal(inner persistence.Journal) *FaultyJournal {
+	if inner == nil {
+		inner = memory.New(memory.Config{})
+	}
+	return &FaultyJournal{inner: inner}
+}
+
+// FailNext makes the next n appends fail with err; nothing is stored.
+func (j *FaultyJournal) FailNext(n int, err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for range n {
+		j.faults = append(j.faults, fault{err: err})
+	}
+}
+
+// ConflictNext makes the next append fail with persistence.ErrConflict; nothing is stored.
+func (j *FaultyJournal) ConflictNext() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.faults = append(j.faults, fault{err: persistence.ErrConflict, conflict: true})
+}
+
+// UnknownNext makes the next append fail with persistence.ErrUnknown, as a lost answer does; stored says whether it is carried out.
+func (j *FaultyJournal) UnknownNext(stored bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.faults = append(j.faults, fault{err: persistence.ErrUnknown, store: stored})
+}
+
+// Pass lets the next n appends go well, before the faults that are set later.
+func (j *FaultyJournal) Pass(n int) { j.FailNext(n, nil) }
+
+// FailClaims makes the next n claims fail with err.
+func (j *FaultyJournal) FailClaims(n int, err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.claims = append(j.claims, slices.Repeat([]error{err}, n)...)
+}
+
+// FailReads makes the next n calls of Replay, Lookup and Session fail with err.
+func (j *FaultyJournal) FailReads(n int, err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.reads = append(j.reads, slices.Repeat([]error{err}, n)...)
+}
+
+// StealEpoch claims the session, as another node would: the writer before gets persistence.ErrFenced from its next append on.
+func (j *FaultyJournal) StealEpoch(ctx context.Context, key messages.Key) (persistence.Claim, error) {
+	return j.inner.Claim(ctx, key, persistence.Owner{Node: "thief"})
+}
+
+// Delay makes every append from now on take this long; 0 ends it.
+func (j *FaultyJournal) Delay(d time.Duration) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.delay = d
+}
+
+// Hold keeps appends waiting until Release.
+func (j *FaultyJournal) Hold() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.held = true
+}
+
+// Release carries out what waits, and ends Hold.
+func (j *FaultyJournal) Release() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.held = false
+	j.run()
+}
+
+// Waiting is the number of appends that were taken and not answered.
+func (j *FaultyJournal) Waiting() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.queue)
+}
+
+// Appends is the number of appends that were stored, and of those that were not.
+func (j *FaultyJournal) Appends() (stored, failed int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.appended, j.refused
+}
+
+// Append implements persistence.Journal.
+func (j *FaultyJournal) Append(
+	key messages.Key, expect persistence.Expect, batch persistence.Batch, done func(persistence.Appended, error),
+) {
+	op := heldAppend{key: key, expect: expect, batch: cloneBatch(batch), done: done}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.queue = append(j.queue, op)
+	j.run()
+}
+
+// cloneBatch copies what the caller may use again.
+func cloneBatch(b persistence.Batch) persistence.Batch {
+	b.Records = slices.Clone(b.Records)
+	for i := range b.Records {
+		b.Records[i].Payload = bytes.Clone(b.Records[i].Payload)
+	}
+	b.Index = slices.Clone(b.Index)
+	for i := range b.Index {
+		b.Index[i].Value = bytes.Clone(b.Index[i].Value)
+	}
+	return b
+}
+
+// run starts the goroutine that empties the queue, which ends with it: a bubble must not be kept alive. The caller holds mu.
+func (j *FaultyJournal) run() {
+	if j.running || j.held || len(j.queue) == 0 {
+		return
+	}
+	j.running = true
+	go j.drain()
+}
+
+func (j *FaultyJournal) drain() {
+	for {
+		j.mu.Lock()
+		if j.held || len(j.queue) == 0 {
+			j.running = false
+			if j.idle != nil && len(j.queue) == 0 {
+				close(j.idle)
+				j.idle = nil
+			}
+			j.mu.Unlock()
+			return
+		}
+		op, delay := j.queue[0], j.delay
+		j.mu.Unlock()
+		if delay > 0 {
+			<-time.NewTimer(delay).C
+		}
+		res, err := j.carryOut(op)
+		j.mu.Lock()
+		j.queue = j.queue[1:]
+		j.mu.Unlock()
+		op.done(res, err)
+	}
+}
+
+func (j *FaultyJournal) carryOut(op heldAppend) (res persistence.Appended, err error) {
+	j.mu.Lock()
+	f := fault{store: true}
+	if len(j.faults) > 0 {
+		f, j.faults = j.faults[0], j.faults[1:]
+		f.store = f.store || f.err == nil
+	}
+	j.mu.Unlock()
+	stored := false
+	if f.store {
+		res, err = j.store(op)
+		stored = err == nil
+	}
+	if f.conflict {
+		f.err = j.conflict(op)
+	}
+	if f.err != nil && (err == nil || !f.store) {
+		res, err = persistence.Appended{}, fmt.Errorf("append to %s: injected: %w", op.key, f.err)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if stored {
+		j.appended++
+	} else {
+		j.refused++
+	}
+	return res, err
+}
+
+func (j *FaultyJournal) store(op heldAppend) (persistence.Appended, error) {
+	type answer struct {
+		res persistence.Appended
+		err error
+	}
+	answered := make(chan answer, 1)
+	j.inner.Append(op.key, op.expect, op.batch, func(res persistence.Appended, err error) { answered <- answer{res, err} })
+	a := <-answered
+	return a.res, a.err
+}
+
+func (j *FaultyJournal) conflict(op heldAppend) error {
+	c := &persistence.ConflictError{Key: op.key, Expect: op.expect}
+	if info, err := j.inner.Session(context.Background(), op.key); err == nil {
+		c.EventHead, c.LedgerHead = info.EventHead, info.LedgerHead
+	}
+	return c
+}
+
+// Claim implements persistence.Journal.
+func (j *FaultyJournal) Claim(ctx context.Context, key messages.Key, owner persistence.Owner) (persistence.Claim, error) {
+	if err := j.take(&j.claims); err != nil {
+		return persistence.Claim{}, fmt.Errorf("claim %s: injected: %w", key, err)
+	}
+	return j.inner.Claim(ctx, key, owner)
+}
+
+// Replay implements persistence.Journal.
+func (j *FaultyJournal) Replay(
+	ctx context.Context, key messages.Key, stream messages.Stream, after uint64,
+) iter.Seq2[messages.Record, error] {
+	return func(yield func(messages.Record, error) bool) {
+		if err := j.take(&j.reads); err != nil {
+			yield(messages.Record{}, fmt.Errorf("replay %s: injected: %w", key, err))
+			return
+		}
+		j.inner.Replay(ctx, key, stream, after)(yield)
+	}
+}
+
+// Lookup implements persistence.Journal.
+func (j *FaultyJournal) Lookup(
+	ctx context.Context, key messages.Key, index persistence.Index, name string,
+) ([]byte, bool, error) {
+	if err := j.take(&j.reads); err != nil {
+		return nil, false, fmt.Errorf("look up an index entry of %s: injected: %w", key, err)
+	}
+	return j.inner.Lookup(ctx, key, index, name)
+}
+
+// Session implements persistence.Journal.
+func (j *FaultyJournal) Session(ctx context.Context, key messages.Key) (persistence.SessionInfo, error) {
+	if err := j.take(&j.reads); err != nil {
+		return persistence.SessionInfo{}, fmt.Errorf("session %s: injected: %w", key, err)
+	}
+	return j.inner.Session(ctx, key)
+}
+
+func (j *FaultyJournal) take(errs *[]error) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(*errs) == 0 {
+		return nil
+	}
+	err := (*errs)[0]
+	*errs = (*errs)[1:]
+	return err
+}
+
+// Feed implements persistence.Journal.
+func (j *FaultyJournal) Feed(
+	ctx context.Context, after persistence.Position, follow bool,
+) iter.Seq2[persistence.FeedRecord, error] {
+	return j.inner.Feed(ctx, after, follow)
+}
+
+// Sessions implements persistence.Journal.
+func (j *FaultyJournal) Sessions(
+	ctx context.Context, tenant messages.TenantID, after messages.SessionID,
+) iter.Seq2[persistence.SessionInfo, error] {
+	return j.inner.Sessions(ctx, tenant, after)
+}
+
+// OpenSessions implements persistence.Journal.
+func (j *FaultyJournal) OpenSessions(ctx context.Context) iter.Seq2[persistence.SessionInfo, error] {
+	return j.inner.OpenSessions(ctx)
+}
+
+// Delete implements persistence.Journal.
+func (j *FaultyJournal) Delete(ctx context.Context, key messages.Key, expect persistence.Expect) error {
+	return j.inner.Delete(ctx, key, expect)
+}
+
+// Stats implements persistence.Journal.
+func (j *FaultyJournal) Stats(ctx context.Context) (persistence.Stats, error) {
+	return j.inner.Stats(ctx)
+}
+
+// Healthy implements persistence.Journal.
+func (j *FaultyJournal) Healthy() error { return j.inner.Healthy() }
+
+// Close implements persistence.Journal: it releases what is held and waits for it.
+func (j *FaultyJournal) Close() error {
+	j.mu.Lock()
+	j.held = false
+	j.run()
+	var idle chan struct{}
+	if j.running {
+		if j.idle == nil {
+			j.idle = make(chan struct{})
+		}
+		idle = j.idle
+	}
+	j.mu.Unlock()
+	if idle != nil {
+		<-idle
+	}
+	return j.inner.Close()
+}
+
+// ReadAll gives the records of one stream of a session, as stored; the payloads are the caller's.
+func ReadAll(
+	ctx context.Context, j persistence.Journal, key messages.Key, stream messages.Stream,
+) ([]messages.Record, error) {
+	var all []messages.Record
+	for rec, err := range j.Replay(ctx, key, stream, 0) {
+		if err != nil {
+			return all, err
+		}
+		rec.Payload = bytes.Clone(rec.Payload)
+		all = append(all, rec)
+	}
+	return all, nil
+}

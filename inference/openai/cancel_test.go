@@ -20,9 +20,7 @@ import (
 var errInterrupted = errors.New("interrupted by a newer turn")
 
 // endless is an answer that goes on until the client goes away.
-func endless() llmserver.Answer {
-	return llmserver.Answer{Deltas: []string{"one", " two"}, Gate: nil, Hold: true, FinishReason: "stop"}
-}
+func endless() llmserver.Answer { return llmserver.Answer{Deltas: []string{"one", " two"}, Hold: true} }
 
 // stuck is an answer that says one word and then waits for ever.
 func stuck() llmserver.Answer {
@@ -179,8 +177,7 @@ func TestErrorOfReportStopsTheCallWithThatError(t *testing.T) {
 
 func TestAnswersInARowShareAConnection(t *testing.T) {
 	t.Parallel()
-	usage := &llmserver.Usage{Input: 1, Output: 1}
-	server, provider := serve(t, llmserver.Answer{Deltas: []string{"a"}, Usage: usage})
+	server, provider := serve(t, llmserver.Answer{Fault: "late_end"})
 	for range 5 {
 		_, _, err := infer(t.Context(), provider, ask("hi"))
 		require.NoError(t, err)

@@ -2,6 +2,7 @@ package llmserver
 
 import (
 	"strings"
+	"time"
 
 	"github.com/correx/correx-actors/inference"
 )
@@ -44,6 +45,10 @@ func ends() []Fault {
 			Name: "hold_done", About: "the connection stays open after the end mark", Response: says(whole).ending(EndHold), Want: fine,
 		},
 		{
+			Name: "late_end", About: "the transfer ends a little after the end mark",
+			Response: Response{Parts: []Part{{Text: whole}, {Delay: 10 * time.Millisecond}}}, Want: fine,
+		},
+		{
 			Name: "hold_finished", About: "the connection stays open after the finish reason", Slow: true,
 			Response: says(deltas + finish).ending(EndHold), Want: Want{Text: hello, FinishReason: "stop"},
 		},
@@ -52,6 +57,7 @@ func ends() []Fault {
 
 // framing: legal streams that line readers misread, and some that no standard allows.
 func framing() []Fault {
+	lines := content("Hello", ",") + "data: {\"choices\":\ndata: [{\"delta\":\ndata: {\"content\":\" world\"}}]}\n\n" + finish + usageEvent(counts) + done
 	script := "日本語 한국어 👩‍👩‍👧 e\u0301 ß"
 	return []Fault{
 		{
@@ -68,14 +74,12 @@ func framing() []Fault {
 			Response: says("id: 7\n\n: ping\n\ndata:\n\ndata: \n\n" + deltas + "data\n\n" + finish + done),
 			Want:     Want{Text: hello, FinishReason: "stop"},
 		},
-		{Name: "crlf", About: "CRLF line ends", Response: says(strings.ReplaceAll(whole, "\n", "\r\n")), Want: fine},
-		{Name: "cr", About: "CR line ends", Response: says(strings.ReplaceAll(whole, "\n", "\r")), Want: fine},
+		{Name: "crlf", About: "CRLF line ends", Response: says(strings.ReplaceAll(lines, "\n", "\r\n")), Want: fine},
+		{Name: "cr", About: "CR line ends", Response: says(strings.ReplaceAll(lines, "\n", "\r")), Want: fine},
 		{Name: "bom", About: "a byte order mark", Response: says("\ufeff" + whole), Want: fine},
 		{Name: "no_space", About: "no space after the colon", Response: says(strings.ReplaceAll(whole, "data: ", "data:")), Want: fine},
 		{
-			Name: "multi_line", About: "data in several lines",
-			Response: says(content("Hello", ",") + "data: {\"choices\":\ndata: [{\"delta\":\ndata: {\"content\":\" world\"}}]}\n\n" + finish + usageEvent(counts) + done),
-			Want:     fine,
+			Name: "multi_line", About: "data in several lines", Response: says(lines), Want: fine,
 		},
 		{
 			Name: "fields", About: "ids, retry times, event names and fields of nobody",

@@ -254,7 +254,8 @@ func (b *batch) apply() error {
 	slices.SortFunc(rows, func(x, y put) int { return bytes.Compare(x.key, y.key) })
 	w.putAll(bucketSessions, 0.5, rows)
 	for _, r := range b.fresh {
-		w.put(bucketIDs, idKey(r.key), r.number.key())
+		id := idKey(r.key)
+		w.put(bucketIDs, id, encodeID(id, r.number))
 	}
 	for _, o := range b.opens {
 		value := []byte{1}

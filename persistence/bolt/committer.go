@@ -263,11 +263,21 @@ func (b *batch) giveUp(err error) error {
 
 // loadRow reads a session's row; nil if it has none. Errors: persistence.CorruptError.
 func loadRow(tx *bbolt.Tx, key messages.Key) (*row, error) {
-	n := tx.Bucket(bucketIDs).Get(idKey(key))
-	if n == nil {
+	id := idKey(key)
+	v := tx.Bucket(bucketIDs).Get(id)
+	if v == nil {
 		return nil, nil //nolint:nilnil // no row is no error
 	}
-	r, err := rowAt(tx, number(uint64Of(n)))
+	return rowOf(tx, key, id, v)
+}
+
+// rowOf reads the row that an entry of ids leads to. Errors: persistence.CorruptError.
+func rowOf(tx *bbolt.Tx, key messages.Key, id, v []byte) (*row, error) {
+	n, err := decodeID(id, v)
+	if err != nil {
+		return nil, &persistence.CorruptError{Key: key, Reason: "id", Err: err}
+	}
+	r, err := rowAt(tx, n)
 	if err == nil && r.key != key {
 		err = fmt.Errorf("%w: it names %s", errDamaged, r.key)
 	}

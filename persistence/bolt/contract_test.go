@@ -87,7 +87,11 @@ func damage(t *testing.T, journal persistence.Journal, d journaltest.Damage) boo
 	t.Helper()
 	j := journal.(*Journal)
 	require.NoError(t, j.db.Update(func(tx *bbolt.Tx) error {
-		n := number(uint64Of(tx.Bucket(bucketIDs).Get(idKey(d.Key))))
+		id := idKey(d.Key)
+		n, err := decodeID(id, tx.Bucket(bucketIDs).Get(id))
+		if err != nil {
+			return err
+		}
 		record := appendRecordKey(nil, n, d.Stream, d.Seq)
 		switch d.Kind {
 		case journaltest.FlipRecord:

@@ -214,3 +214,30 @@ func TestTwoThatCreateAtOnceShareOneFile(t *testing.T) {
 	require.Len(t, files, 1, "nothing is left over")
 	check(t, path)
 }
+
+func TestADamagedSessionIDIsMendedFromItsRow(t *testing.T) {
+	t.Parallel()
+	cfg, _ := sample(t)
+	db, err := bbolt.Open(cfg.Path, 0o600, boltOptions())
+	require.NoError(t, err)
+	require.NoError(t, db.Update(func(tx *bbolt.Tx) error {
+		ids := tx.Bucket(bucketIDs)
+		id := idKey(messages.NewKey("b"))
+		value := bytes.Clone(ids.Get(id))
+		damaged := bytes.Clone(id)
+		damaged[len(damaged)-1] ^= 4
+		if err := ids.Delete(id); err != nil {
+			return err
+		}
+		return ids.Put(damaged, value)
+	}))
+	require.NoError(t, db.Close())
+	j := openForTest(t, cfg)
+	require.NoError(t, readAll(t, j))
+	n := 0
+	for _, err := range j.Sessions(t.Context(), messages.DefaultTenant, "") {
+		require.NoError(t, err)
+		n++
+	}
+	require.Equal(t, 4, n)
+}

@@ -15,7 +15,7 @@ import (
 // numbers, so the sessions that are active together share leaf pages, and a commit rewrites few of them.
 //
 //	meta      "header", "counters"                  → see header, counters
-//	ids       tenant 0x00 session                   → number
+//	ids       tenant 0x00 session                   → crc32c(4) number
 //	sessions  number                                → row
 //	records   number stream(1) seq                  → [position] record      position: of event records only
 //	feed      position                              → crc32c(4) number seq
@@ -23,7 +23,8 @@ import (
 //	open      number                                → 1
 //
 // bbolt has no checksums over data. Every value carries one that covers its key too, except those that are checked against
-// another: ids against the row's own name, open against the row's flag, a record's position against the feed.
+// another: open against the row's flag, a record's position against the feed. A damaged key of ids would make a session
+// unknown without a word, so Open looks at all of ids and mends it from the rows.
 const formatVersion = 1
 
 var (
@@ -278,6 +279,18 @@ func decodeFeed(key, v []byte) (number, uint64, error) {
 		return 0, 0, fmt.Errorf("%w: feed entry of %d bytes", errDamaged, len(b))
 	}
 	return number(binary.BigEndian.Uint64(b)), binary.BigEndian.Uint64(b[8:]), nil
+}
+
+func encodeID(key []byte, n number) []byte {
+	return seal(key, binary.BigEndian.AppendUint64(make([]byte, crcLen, crcLen+numberLen), uint64(n)))
+}
+
+func decodeID(key, v []byte) (number, error) {
+	b, err := unseal(key, v)
+	if err != nil {
+		return 0, err
+	}
+	return number(uint64Of(b)), nil
 }
 
 func encodeIndex(key, value []byte) []byte {

@@ -1,10 +1,12 @@
 package bolt
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"log/slog"
 	"math"
 	"os"
@@ -129,6 +131,9 @@ func (j *Journal) startBoot() error {
 		return fmt.Errorf("%w: opened %d times, epochs are used up", persistence.ErrFormat, j.counters.boot)
 	}
 	err = j.db.Update(func(tx *bbolt.Tx) error {
+		if err := j.mendIDs(tx); err != nil {
+			return err
+		}
 		return tx.Bucket(bucketMeta).Put(keyCounters, j.counters.encode())
 	})
 	if err != nil {
@@ -136,6 +141,47 @@ func (j *Journal) startBoot() error {
 	}
 	j.boot, j.stats = j.counters.boot, j.counters
 	return nil
+}
+
+// mendIDs makes a damaged ids bucket anew: every row names its session. Rows that are damaged themselves stay unmended.
+func (j *Journal) mendIDs(tx *bbolt.Tx) error {
+	ids, sessions := tx.Bucket(bucketIDs), tx.Bucket(bucketSessions)
+	var bad [][]byte
+	for k, v := range all(ids) {
+		if _, err := decodeID(k, v); err != nil {
+			bad = append(bad, bytes.Clone(k))
+		}
+	}
+	if len(bad) == 0 {
+		return nil
+	}
+	j.cfg.Logger.LogAttrs(context.Background(), slog.LevelError, "journal mends damaged session ids",
+		slog.String(messages.AttrPath, j.cfg.Path), slog.Int(messages.AttrCount, len(bad)))
+	for _, k := range bad {
+		if err := ids.Delete(k); err != nil {
+			return err
+		}
+	}
+	for k, v := range all(sessions) {
+		r, err := decodeRow(number(uint64Of(k)), k, v)
+		if err != nil {
+			continue
+		}
+		if id := idKey(r.key); ids.Get(id) == nil {
+			if err := ids.Put(id, encodeID(id, r.number)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func all(b *bbolt.Bucket) iter.Seq2[[]byte, []byte] {
+	return func(yield func([]byte, []byte) bool) {
+		c := b.Cursor()
+		for k, v := c.First(); k != nil && yield(k, v); k, v = c.Next() {
+		}
+	}
 }
 
 // create makes the file so that a crash leaves either none or a whole one: bbolt's own first writes are not safe. Of two

@@ -213,15 +213,7 @@ func (j *Journal) Sessions(
 	prefix := append([]byte(tenant), 0)
 	from := append(bytes.Clone(prefix), after...)
 	return j.rowChunks(ctx, "sessions", bucketIDs, prefix, from, func(tx *bbolt.Tx, k, v []byte) (*row, error) {
-		key := messages.Key{Tenant: tenant, Session: messages.SessionID(k[len(prefix):])}
-		r, err := rowAt(tx, number(uint64Of(v)))
-		if err == nil && r.key != key {
-			err = fmt.Errorf("%w: it names %s", errDamaged, r.key)
-		}
-		if err != nil {
-			return nil, &persistence.CorruptError{Key: key, Reason: "row", Err: err}
-		}
-		return r, nil
+		return rowOf(tx, messages.Key{Tenant: tenant, Session: messages.SessionID(k[len(prefix):])}, k, v)
 	})
 }
 

@@ -1,0 +1,48 @@
+package wiring
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"go.uber.org/fx"
+
+	"github.com/correx/correx-actors/persistence"
+	"github.com/correx/correx-actors/persistence/bolt"
+	"github.com/correx/correx-actors/persistence/memory"
+)
+
+// journalFile is the journal's name in the data folder.
+const journalFile = "journal.db"
+
+var journal = fx.Provide(newJournal)
+
+func newJournal(lc fx.Lifecycle, cfg Config, log *slog.Logger) (persistence.Journal, error) {
+	j, err := openJournal(cfg, log)
+	if err != nil {
+		return nil, &StartError{Part: "the journal", Err: err}
+	}
+	lc.Append(fx.StopHook(func(context.Context) error { return j.Close() }))
+	return j, nil
+}
+
+func openJournal(cfg Config, log *slog.Logger) (persistence.Journal, error) {
+	if cfg.Journal.Driver == DriverMemory {
+		return memory.New(memory.Config{}), nil
+	}
+	// Others may read nothing in it: it holds conversations.
+	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the data folder: %w", err)
+	}
+	j, err := bolt.Open(bolt.Config{Path: filepath.Join(cfg.DataDir, journalFile), Logger: log})
+	if errors.Is(err, persistence.ErrLocked) {
+		return nil, fmt.Errorf("another server uses the data folder %s (stop it, or set data_dir to another folder): %w", cfg.DataDir, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return j, nil
+}

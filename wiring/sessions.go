@@ -1,0 +1,57 @@
+package wiring
+
+import (
+	"log/slog"
+
+	"go.uber.org/fx"
+
+	"github.com/correx/correx-actors/actors"
+	"github.com/correx/correx-actors/actors/directory"
+	"github.com/correx/correx-actors/actors/kernel"
+	"github.com/correx/correx-actors/actors/runner"
+	"github.com/correx/correx-actors/actors/session"
+	"github.com/correx/correx-actors/inference"
+	"github.com/correx/correx-actors/persistence"
+)
+
+var sessions = fx.Provide(newDirectory, actors.NewClient)
+
+type directoryParams struct {
+	fx.In
+
+	Lifecycle fx.Lifecycle
+	Config    Config
+	System    *kernel.System
+	Journal   persistence.Journal
+	Router    inference.Router
+	Log       *slog.Logger
+}
+
+func newDirectory(p directoryParams) (*directory.Directory, error) {
+	deps := session.Deps{
+		Kernel:  p.System,
+		Journal: p.Journal,
+		Core:    p.Config.rules(),
+		Runner: runner.Deps{
+			Kernel:       p.System,
+			Router:       p.Router,
+			Counter:      p.Config.counter,
+			SystemPrompt: p.Config.SystemPrompt,
+			Limits:       p.Config.runLimits(),
+			Log:          p.Log,
+		},
+		Output:     session.OutputConfig{Keep: p.Config.Output.Keep, KeepBytes: session.DefaultKeepBytes},
+		Idle:       p.Config.Session.Idle,
+		UnknownFor: session.DefaultUnknownFor,
+		Log:        p.Log,
+	}
+	if err := deps.Validate(); err != nil {
+		return nil, &StartError{Part: "the sessions", Err: err}
+	}
+	dir, err := directory.Start(p.System, deps)
+	if err != nil {
+		return nil, &StartError{Part: "the sessions", Err: err}
+	}
+	p.Lifecycle.Append(fx.StopHook(dir.Stop))
+	return dir, nil
+}

@@ -170,14 +170,14 @@ func (r *appendRequest) stage(b *batch, next *row) {
 	}
 	next.lastEvent = 0
 	for _, rec := range r.records {
-		key := appendRecordKey(make([]byte, 0, recordKey), next.number, rec.stream, rec.seq)
+		key := appendRecordKey(b.room(recordKey), next.number, rec.stream, rec.seq)
 		if rec.stream == messages.StreamEvents {
 			b.counters.position++
 			b.counters.events++
 			next.lastEvent = b.counters.position
 			binary.BigEndian.PutUint64(rec.value, next.lastEvent)
-			place := binary.BigEndian.AppendUint64(nil, next.lastEvent)
-			b.feed = append(b.feed, put{place, encodeFeed(place, next.number, rec.seq)})
+			place := binary.BigEndian.AppendUint64(b.room(positionLen), next.lastEvent)
+			b.feed = append(b.feed, put{place, encodeFeed(b.room(feedLen), place, next.number, rec.seq)})
 		}
 		b.records = append(b.records, put{key, rec.value})
 	}
@@ -246,13 +246,12 @@ func (b *batch) apply() error {
 	// Positions only rise: full pages leave no gaps that would never be filled.
 	w.putAll(bucketFeed, 1.0, b.feed)
 	w.putAll(bucketIndex, 0.5, b.index)
-	rows := make([]put, 0, len(b.rows))
 	for _, r := range b.rows {
-		key := r.number.key()
-		rows = append(rows, put{key, r.encode(key)})
+		key := binary.BigEndian.AppendUint64(b.room(numberLen), uint64(r.number))
+		b.changed = append(b.changed, put{key, r.encode(b.room(r.size()), key)})
 	}
-	slices.SortFunc(rows, func(x, y put) int { return bytes.Compare(x.key, y.key) })
-	w.putAll(bucketSessions, 0.5, rows)
+	slices.SortFunc(b.changed, func(x, y put) int { return bytes.Compare(x.key, y.key) })
+	w.putAll(bucketSessions, 0.5, b.changed)
 	for _, r := range b.fresh {
 		id := idKey(r.key)
 		w.put(bucketIDs, id, encodeID(id, r.number))

@@ -125,7 +125,8 @@ func (j *Journal) commit(requests []request) {
 
 // write carries out the requests in one transaction. A transaction in which nothing was staged is rolled back, not synced.
 func (j *Journal) write(requests []request) (err error) {
-	b := &batch{j: j, counters: j.counters}
+	b := &j.batch
+	b.reset(j)
 	defer func() {
 		if p := recover(); p != nil {
 			// bbolt panics on pages that make no sense, and its rollback may panic again, which leaves its lock held.
@@ -205,8 +206,30 @@ type batch struct {
 	records  []put
 	feed     []put
 	index    []put
+	changed  []put // encoded rows
 	opens    []openChange
 	prunes   []prune
+	arena    []byte
+}
+
+// reset begins a new batch in the memory of the last one.
+func (b *batch) reset(j *Journal) {
+	clear(b.rows)
+	clear(b.records) // the appends are answered, let go of their bytes
+	*b = batch{
+		j: j, counters: j.counters, rows: b.rows, fresh: b.fresh[:0], records: b.records[:0], feed: b.feed[:0],
+		index: b.index[:0], changed: b.changed[:0], opens: b.opens[:0], prunes: b.prunes[:0], arena: b.arena[:0],
+	}
+}
+
+// room gives n bytes to append to, valid until the next batch: bbolt keeps values until the commit and copies keys.
+func (b *batch) room(n int) []byte {
+	if cap(b.arena)-len(b.arena) < n {
+		b.arena = make([]byte, 0, max(n, 64<<10))
+	}
+	start := len(b.arena)
+	b.arena = b.arena[:start+n]
+	return b.arena[start : start : start+n]
 }
 
 // put is a key with its value; a nil value removes the key.

@@ -97,6 +97,7 @@ type Journal struct {
 	rows     rowCache
 	claims   map[messages.Key]uint64
 	claimed  uint64 // claims given since the file was opened
+	batch    batch  // what the transaction at work holds; its memory serves all
 	wedged   bool   // a panic left bbolt's write lock held
 
 	mu      sync.Mutex

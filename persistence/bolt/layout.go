@@ -195,8 +195,11 @@ const (
 	rowFixed = 1 + 6*8 + len(digest{}) + 1
 )
 
-func (r *row) encode(key []byte) []byte {
-	b := make([]byte, crcLen, crcLen+rowFixed+len(r.key.Tenant)+len(r.key.Session))
+func (r *row) size() int { return crcLen + rowFixed + len(r.key.Tenant) + len(r.key.Session) }
+
+// encode writes the row to dst, which is empty.
+func (r *row) encode(dst, key []byte) []byte {
+	b := append(dst, 0, 0, 0, 0)
 	var flags byte
 	if r.open {
 		flags |= rowOpen
@@ -264,8 +267,9 @@ func (r *row) start(stream messages.Stream) uint64 {
 	return 1
 }
 
-func encodeFeed(key []byte, n number, seq uint64) []byte {
-	b := make([]byte, crcLen, feedLen)
+// encodeFeed writes a feed entry to dst, which is empty.
+func encodeFeed(dst, key []byte, n number, seq uint64) []byte {
+	b := append(dst, 0, 0, 0, 0)
 	b = binary.BigEndian.AppendUint64(b, uint64(n))
 	return seal(key, binary.BigEndian.AppendUint64(b, seq))
 }

@@ -28,13 +28,13 @@ type Request struct {
 //sumtype:decl
 type Event interface{ isEvent() }
 
-// Connected: the provider has accepted the call (response headers are here).
+// Connected says that the provider has accepted the call (response headers are here).
 type Connected struct{}
 
-// Activity: bytes came that carry no visible text (keep-alive, reasoning). Any activity resets the stall clock.
+// Activity says that bytes came which carry no visible text (keep-alive, reasoning). Any activity resets the stall clock.
 type Activity struct{}
 
-// Delta: visible text.
+// Delta is visible text.
 type Delta struct{ Text string }
 
 func (Connected) isEvent() {}

@@ -63,7 +63,7 @@ func (t *Table) Route(_ context.Context, model string) (Route, error) {
 		return Route{}, &Error{Kind: KindConfig, Message: CleanMessage(text)}
 	}
 	if model == "" {
-		return Route{Provider: t.fallback, Reason: fmt.Sprintf("no model was asked for: default provider %s", t.fallback.Name())}, nil
+		return Route{Provider: t.fallback, Reason: "no model was asked for: default provider " + t.fallback.Name()}, nil
 	}
 	return Route{
 		Provider: t.fallback,
@@ -79,7 +79,7 @@ func explained(route ModelRoute) Route {
 	}
 	reason := fmt.Sprintf("model %q is routed to provider %s", route.Model, route.Provider.Name())
 	if route.Model == "" {
-		reason = fmt.Sprintf("no model was asked for: routed to provider %s", route.Provider.Name())
+		reason = "no model was asked for: routed to provider " + route.Provider.Name()
 	}
 	if name != route.Model {
 		reason += fmt.Sprintf(" as %q", name)

@@ -140,11 +140,8 @@ func stages(verb string, names []string) string {
 	} else if verb == "was cancelled" {
 		verb = "were cancelled"
 	}
-	text := fmt.Sprintf("%d %s %s:\n", len(names), noun, verb)
 	shown, hidden := tail(names, shownStages)
-	for _, name := range shown {
-		text += "\n- " + name
-	}
+	text := fmt.Sprintf("%d %s %s:\n", len(names), noun, verb) + bullets(shown)
 	if hidden > 0 {
 		text += fmt.Sprintf("\n- and %d earlier", hidden)
 	}
@@ -160,11 +157,14 @@ func earlier(said []string) string {
 	if hidden > 0 {
 		text = fmt.Sprintf("Before this you said (the newest %d of %d):\n", len(shown), len(said))
 	}
-	for _, turn := range shown {
-		text += "\n- " + quote(turn)
+	quotes := make([]string, len(shown))
+	for i, turn := range shown {
+		quotes[i] = quote(turn)
 	}
-	return text
+	return text + bullets(quotes)
 }
+
+func bullets(items []string) string { return "\n- " + strings.Join(items, "\n- ") }
 
 func newestOf(names []string) string {
 	shown, hidden := tail(names, shownStages)

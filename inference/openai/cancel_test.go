@@ -31,7 +31,7 @@ func TestB112CancelIsToldByTheContextsCause(t *testing.T) {
 	t.Parallel()
 	_, provider := serve(t, stuck())
 	ctx, cancel := context.WithCancelCause(t.Context())
-	_, err := provider.Infer(ctx, ask("hi"), func(event inference.Event) error {
+	_, err := provider.Infer(ctx, ask(), func(event inference.Event) error {
 		if _, ok := event.(inference.Activity); ok {
 			cancel(errInterrupted)
 		}
@@ -52,7 +52,7 @@ func TestB113CancelledStreamsLeaveNothingBehind(t *testing.T) {
 		group.Go(func() error {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			_, err := provider.Infer(ctx, ask("hi"), func(inference.Event) error {
+			_, err := provider.Infer(ctx, ask(), func(inference.Event) error {
 				cancel()
 				return nil
 			})
@@ -75,7 +75,7 @@ func TestB116CancelClosesTheUpstreamConnection(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan error, 1)
 	go func() {
-		_, err := provider.Infer(ctx, ask("hi"), func(inference.Event) error { return nil })
+		_, err := provider.Infer(ctx, ask(), func(inference.Event) error { return nil })
 		over <- err
 	}()
 	request, err := server.Await(t.Context(), 1)
@@ -108,7 +108,7 @@ func TestB115AnyByteIsASignOfLife(t *testing.T) {
 		clock := time.AfterFunc(stall, func() { cancel(errors.New("stalled")) })
 		var text strings.Builder
 		started := time.Now()
-		_, err = provider.Infer(ctx, ask("hi"), func(event inference.Event) error {
+		_, err = provider.Infer(ctx, ask(), func(event inference.Event) error {
 			clock.Reset(stall)
 			if delta, ok := event.(inference.Delta); ok {
 				text.WriteString(delta.Text)
@@ -128,7 +128,7 @@ func TestDeadlineIsACancelWithItsCause(t *testing.T) {
 	_, provider := serve(t, stuck())
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	_, err := provider.Infer(ctx, ask("hi"), func(inference.Event) error { return nil })
+	_, err := provider.Infer(ctx, ask(), func(inference.Event) error { return nil })
 	require.Equal(t, inference.KindCanceled, inference.KindOf(err))
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
@@ -138,7 +138,7 @@ func TestCancelledContextMakesNoCall(t *testing.T) {
 	server, provider := serve(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	h, _, err := infer(ctx, provider, ask("hi"))
+	h, _, err := infer(ctx, provider, ask())
 	require.Equal(t, inference.KindCanceled, inference.KindOf(err))
 	require.Zero(t, h.connected)
 	require.Empty(t, server.Requests())
@@ -158,7 +158,7 @@ func TestErrorOfReportStopsTheCallWithThatError(t *testing.T) {
 			answer.KeepAlives = 1
 			server, provider := serve(t, answer)
 			calls, refused := 0, 0
-			_, err := provider.Infer(t.Context(), ask("hi"), func(event inference.Event) error {
+			_, err := provider.Infer(t.Context(), ask(), func(event inference.Event) error {
 				calls++
 				if refuses(event) {
 					refused = calls
@@ -179,7 +179,7 @@ func TestAnswersInARowShareAConnection(t *testing.T) {
 	t.Parallel()
 	server, provider := serve(t, llmserver.Answer{Fault: "late_end"})
 	for range 5 {
-		_, _, err := infer(t.Context(), provider, ask("hi"))
+		_, _, err := infer(t.Context(), provider, ask())
 		require.NoError(t, err)
 	}
 	var remotes []string

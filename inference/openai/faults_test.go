@@ -123,7 +123,7 @@ func checkFaults(t *testing.T, names ...string) {
 
 func checkFault(t *testing.T, fault llmserver.Fault, provider *openai.Provider) {
 	t.Helper()
-	h, completion, err := infer(t.Context(), provider, ask("hi"))
+	h, completion, err := infer(t.Context(), provider, ask())
 	want := fault.Want
 	require.Equal(t, want.Text, h.text.String(), fault.About)
 	if want.Active {

@@ -34,10 +34,10 @@ func serve(t *testing.T, script ...llmserver.Answer) (*llmserver.Server, *openai
 	return server, provider
 }
 
-func ask(text string) inference.Request {
+func ask() inference.Request {
 	return inference.Request{Pack: contextpack.Pack{Entries: []contextpack.Entry{
 		{Layer: contextpack.L0, Role: contextpack.RoleSystem, Content: "You are terse.", Kept: true},
-		{Layer: contextpack.L1, Role: contextpack.RoleUser, Content: text, Kept: true},
+		{Layer: contextpack.L1, Role: contextpack.RoleUser, Content: "hi", Kept: true},
 	}}}
 }
 

@@ -50,10 +50,10 @@ func (p *Provider) limitTokens(request *openai.ChatCompletionRequest, limit int)
 	if limit <= 0 {
 		return
 	}
-	request.MaxTokens = limit
+	request.MaxTokens = limit //nolint:staticcheck // Deprecated by OpenAI, but all that most other servers know.
 	err := openai.NewReasoningValidator().Validate(*request)
 	if errors.Is(err, openai.ErrReasoningModelMaxTokensDeprecated) || strings.HasPrefix(p.config.BaseURL, BaseURL) {
-		request.MaxTokens, request.MaxCompletionTokens = 0, limit
+		request.MaxTokens, request.MaxCompletionTokens = 0, limit //nolint:staticcheck // As above.
 	}
 }
 

@@ -51,7 +51,7 @@ func TestNoKeySendsNoAuthorization(t *testing.T) {
 	provider, err := openai.New(openai.Config{BaseURL: url + "/", Model: "m"})
 	require.NoError(t, err)
 	t.Cleanup(func() { provider.Close(); stop() })
-	_, _, err = infer(t.Context(), provider, ask("hi"))
+	_, _, err = infer(t.Context(), provider, ask())
 	require.NoError(t, err)
 	require.NotContains(t, server.Requests()[0].Header, "Authorization")
 }
@@ -65,7 +65,7 @@ func TestTokenLimitGoesIntoTheFieldThatTheModelTakes(t *testing.T) {
 		t.Run(model, func(t *testing.T) {
 			t.Parallel()
 			server, provider := serve(t)
-			request := ask("hi")
+			request := ask()
 			request.Model, request.MaxTokens = model, 77
 			_, _, err := infer(t.Context(), provider, request)
 			require.NoError(t, err)
@@ -83,9 +83,9 @@ func TestRequestsThatCannotBeMadeAreRefusedWithoutACall(t *testing.T) {
 	t.Parallel()
 	nothing := inference.Request{Pack: contextpack.Pack{Entries: []contextpack.Entry{{Role: contextpack.RoleUser, Content: "x"}}}}
 	stranger := inference.Request{Pack: contextpack.Pack{Entries: []contextpack.Entry{{Role: "tool", Content: "x", Kept: true}}}}
-	overflow := ask("hi")
+	overflow := ask()
 	overflow.Pack.Overflow = true
-	refusedByLibrary := ask("hi")
+	refusedByLibrary := ask()
 	refusedByLibrary.Model = "text-davinci-003"
 	for name, row := range map[string]struct {
 		request inference.Request
@@ -106,7 +106,7 @@ func TestRequestsThatCannotBeMadeAreRefusedWithoutACall(t *testing.T) {
 	}
 	provider, err := openai.New(openai.Config{})
 	require.NoError(t, err)
-	_, _, err = infer(t.Context(), provider, ask("hi"))
+	_, _, err = infer(t.Context(), provider, ask())
 	require.Equal(t, inference.KindConfig, inference.KindOf(err), "no model")
 }
 
@@ -148,7 +148,7 @@ func TestServersThatCannotBeReached(t *testing.T) {
 			provider, err := openai.New(openai.Config{BaseURL: row.url, Model: "m"})
 			require.NoError(t, err)
 			t.Cleanup(provider.Close)
-			_, _, err = infer(t.Context(), provider, ask("hi"))
+			_, _, err = infer(t.Context(), provider, ask())
 			require.Equal(t, row.kind, inference.KindOf(err), err)
 		})
 	}

@@ -73,11 +73,11 @@ var (
 )
 
 func content(texts ...string) string {
-	all := ""
+	var all strings.Builder
 	for _, text := range texts {
-		all += event(`{"content":`+quote(text)+`}`, "")
+		all.WriteString(event(`{"content":`+quote(text)+`}`, ""))
 	}
-	return all
+	return all.String()
 }
 
 // says makes a response of one part.

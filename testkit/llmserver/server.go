@@ -95,7 +95,7 @@ func (s *Server) Await(ctx context.Context, n int) (*Request, error) {
 
 // Start serves on a free port of 127.0.0.1. The URL is the base URL for clients; stop closes all connections.
 func (s *Server) Start() (url string, stop func(), err error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", nil, fmt.Errorf("listen for the fake provider: %w", err)
 	}

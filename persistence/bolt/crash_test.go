@@ -21,6 +21,7 @@ import (
 // childPath, when set, makes this test binary the writing process of the tests below.
 const (
 	childPath    = "CORREX_TEST_JOURNAL"
+	childNoSync  = "CORREX_TEST_JOURNAL_NO_SYNC"
 	childWriters = 8
 )
 
@@ -30,7 +31,7 @@ func TestChild(t *testing.T) {
 	if path == "" {
 		t.Skip("runs in a child process only")
 	}
-	j, err := Open(Config{Path: path, Logger: slog.New(slog.DiscardHandler)})
+	j, err := open(Config{Path: path, Logger: slog.New(slog.DiscardHandler)}, os.Getenv(childNoSync) != "")
 	require.NoError(t, err)
 	lines := make(chan string, childWriters)
 	for i := range childWriters {
@@ -51,10 +52,10 @@ func TestChild(t *testing.T) {
 }
 
 // startChild runs a writing child and gives its output line by line.
-func startChild(t *testing.T, path string) (*exec.Cmd, *bufio.Scanner) {
+func startChild(t *testing.T, path string, env ...string) (*exec.Cmd, *bufio.Scanner) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestChild$", "-test.v=false") //nolint:gosec // this binary
-	cmd.Env = append(os.Environ(), childPath+"="+path)
+	cmd.Env = append(append(os.Environ(), childPath+"="+path), env...)
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())

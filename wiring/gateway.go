@@ -52,8 +52,14 @@ func newGateway(p gatewayParams) (*gateway.Gateway, error) {
 func (c Config) gateway() gateway.Config {
 	g := gateway.DefaultConfig()
 	g.Listen, g.Origins, g.MaxFrameBytes, g.Version = c.Listen, c.Origins, c.Limits.MaxFrameBytes, c.Version
-	g.Node, _ = os.Hostname() // information only
+	g.Node = node()
 	return g
+}
+
+// node names this process's machine to clients and in the journal's claims; information only, so "" will do.
+func node() string {
+	name, _ := os.Hostname()
+	return name
 }
 
 // serve ties the ends together. Its hook is the last to start and the first to stop: open work goes on once clients can

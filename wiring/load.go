@@ -257,7 +257,7 @@ func (l *loader) fromFile(v given) (given, field) {
 
 // placed adds to each fault of a setting where its value came from.
 func (l *loader) placed(err error) error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // Validate joins, nothing wraps
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {
 			var fault *SettingError
 			if errors.As(e, &fault) && fault.Source == "" {

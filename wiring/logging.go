@@ -18,7 +18,7 @@ func NewLogger(cfg Log, w io.Writer) *slog.Logger {
 	if cfg.Format == FormatJSON {
 		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}))
 	}
-	return slog.New(tint.NewHandler(w, &tint.Options{Level: level, NoColor: !isTerminal(w), TimeFormat: "15:04:05.000"}))
+	return slog.New(tint.NewTextHandler(w, &tint.Options{Level: level, NoColor: !isTerminal(w), TimeFormat: "15:04:05.000"}))
 }
 
 // isTerminal says whether colors would be seen.

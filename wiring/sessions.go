@@ -31,6 +31,7 @@ func newDirectory(p directoryParams) (*directory.Directory, error) {
 	deps := session.Deps{
 		Kernel:  p.System,
 		Journal: p.Journal,
+		Owner:   persistence.Owner{Node: node()},
 		Core:    p.Config.rules(),
 		Runner: runner.Deps{
 			Kernel:       p.System,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/correx/correx-actors/messages"
 	"github.com/correx/correx-actors/wiring"
 )
 
@@ -31,8 +32,9 @@ func TestShownConfigurationLoadsAgainAndHidesSecrets(t *testing.T) {
 	asJSON, err := json.Marshal(cfg)
 	require.NoError(t, err)
 	var log strings.Builder
-	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "cfg", cfg, "key", cfg.OpenAI.APIKey)
-	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "cfg", cfg, "key", cfg.OpenAI.APIKey)
+	attrs := []slog.Attr{slog.Any(messages.AttrState, cfg), slog.Any(messages.AttrReason, cfg.OpenAI.APIKey)}
+	slog.New(slog.NewJSONHandler(&log, nil)).LogAttrs(t.Context(), slog.LevelInfo, "x", attrs...)
+	slog.New(slog.NewTextHandler(&log, nil)).LogAttrs(t.Context(), slog.LevelInfo, "x", attrs...)
 	for _, text := range []string{
 		string(shown), string(asJSON), log.String(), fmt.Sprintf("%v %+v %#v %s", cfg, cfg, cfg, cfg.OpenAI.APIKey),
 	} {

@@ -122,19 +122,19 @@ func (a *app) report(err error) int {
 
 // say writes a line for people to standard error.
 func (a *app) say(format string, args ...any) {
-	fmt.Fprintf(a.err, "correx-actors: "+format+"\n", args...) //nolint:errcheck // there is no one else to tell
+	fmt.Fprintf(a.err, "correx-actors: "+format+"\n", args...)
 }
 
-// print writes to standard output.
-func (a *app) print(format string, args ...any) error {
+// write writes to standard output.
+func (a *app) write(format string, args ...any) error {
 	if _, err := fmt.Fprintf(a.out, format, args...); err != nil {
 		return fmt.Errorf("write output: %w", err)
 	}
 	return nil
 }
 
-// printJSON writes one value on a line.
-func (a *app) printJSON(v any) error {
+// writeJSON writes one value on a line.
+func (a *app) writeJSON(v any) error {
 	enc := json.NewEncoder(a.out)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
@@ -143,13 +143,13 @@ func (a *app) printJSON(v any) error {
 	return nil
 }
 
-// printFrame writes a frame as the server sent it.
-func (a *app) printFrame(f protocol.ServerFrame) error {
+// writeFrame writes a frame as the server sent it.
+func (a *app) writeFrame(f protocol.ServerFrame) error {
 	b, err := protocol.Encode(f)
 	if err != nil {
 		return err
 	}
-	return a.print("%s\n", b)
+	return a.write("%s\n", b)
 }
 
 // client gives a client of the chosen server.

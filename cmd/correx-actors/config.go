@@ -46,13 +46,13 @@ func (c *configShowCmd) Run(a *app) error {
 		a.say("%s", warning)
 	}
 	if a.json {
-		return a.printJSON(loaded.Config)
+		return a.writeJSON(loaded.Config)
 	}
 	text, err := loaded.Config.YAML()
 	if err != nil {
 		return err
 	}
-	return a.print("%s", text)
+	return a.write("%s", text)
 }
 
 type configSchemaCmd struct{}
@@ -63,5 +63,5 @@ func (configSchemaCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	return a.printJSON(schema)
+	return a.writeJSON(schema)
 }

@@ -87,7 +87,7 @@ func (e *eventsTailCmd) Run(a *app) error {
 }
 
 func tailed(a *app, frame protocol.ServerFrame) error {
-	switch f := frame.(type) {
+	switch f := any(frame).(type) { // a tail shows nothing else
 	case *protocol.SessionEvent:
 		return printEvent(a, &protocol.StoredEvent{
 			SessionID: f.SessionID, Sequence: f.Sequence, RecordedAt: f.RecordedAt, Event: f.Event,
@@ -103,5 +103,5 @@ func printEvent(a *app, e *protocol.StoredEvent) error {
 	if err != nil {
 		return errors.Join(errors.New("write event"), err)
 	}
-	return a.print("%s\n", b)
+	return a.write("%s\n", b)
 }

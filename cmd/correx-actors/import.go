@@ -16,10 +16,12 @@ import (
 )
 
 const (
-	// frameOverhead is what a record_events frame has around its events.
-	frameOverhead = 1024
-	importRetries = 20
+	// importBytes bounds the events of one request, which may have 1 MiB with what is around them.
+	importBytes   = 1<<20 - 4<<10
+	importRetries = 60
 	importPause   = 500 * time.Millisecond
+	// importProgress is the number of events after which progress is told.
+	importProgress = 50_000
 )
 
 // steeringNote is the one event that only the router writes.
@@ -40,7 +42,6 @@ func (e *eventsImportCmd) Run(a *app) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	im := &importer{a: a, client: c, session: e.Session, skipNotes: e.SkipNote}
-	defer im.close()
 	if err := im.begin(ctx, e.Expected); err != nil {
 		return err
 	}
@@ -59,22 +60,17 @@ type importer struct {
 	client    *client.Client
 	session   string
 	skipNotes bool
-	conn      *client.Conn
 
 	head     uint64 // last sequence of the session
 	recorded int
 	skipped  int
+	told     int // of recorded, when progress was last told
 	line     int // last line read
-	doneLine int // last line whose event is recorded
+	doneLine int // last line that need not be read again
 
-	batch []json.RawMessage
-	bytes int64
-}
-
-func (im *importer) close() {
-	if im.conn != nil {
-		im.conn.Close()
-	}
+	batch     []json.RawMessage
+	bytes     int
+	batchLine int // last line in the batch
 }
 
 // begin learns where the session's log ends.
@@ -94,7 +90,7 @@ func (im *importer) begin(ctx context.Context, expected *uint64) error {
 }
 
 func (im *importer) readHead(ctx context.Context) (uint64, error) {
-	answer, err := im.ask(ctx, &protocol.GetSession{SessionID: im.session})
+	state, err := im.client.Session(ctx, im.session)
 	var refused *protocol.Error
 	if errors.As(err, &refused) && refused.Code == protocol.CodeUnknownSession {
 		return 0, nil
@@ -102,29 +98,7 @@ func (im *importer) readHead(ctx context.Context) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	session, ok := answer.(*protocol.Session)
-	if !ok || session.State == nil {
-		return 0, fmt.Errorf("ask for session %s: unexpected answer %s", im.session, answer.FrameType())
-	}
-	return session.State.EventSequence, nil
-}
-
-// ask uses one connection for all questions.
-func (im *importer) ask(ctx context.Context, frame protocol.ClientFrame) (protocol.ServerFrame, error) {
-	if im.conn == nil {
-		conn, err := im.client.Dial(ctx)
-		if err != nil {
-			return nil, err
-		}
-		im.conn = conn
-	}
-	answer, err := im.conn.Ask(ctx, frame)
-	var refused *protocol.Error
-	if err != nil && !errors.As(err, &refused) {
-		im.close()
-		im.conn = nil
-	}
-	return answer, err
+	return state.EventSequence, nil
 }
 
 func (im *importer) all(ctx context.Context) error {
@@ -143,7 +117,7 @@ func (im *importer) all(ctx context.Context) error {
 		return err
 	}
 	if im.a.json {
-		return im.a.printJSON(map[string]any{
+		return im.a.writeJSON(map[string]any{
 			"session_id": im.session, "recorded": im.recorded, "skipped": im.skipped, "last_sequence": im.head,
 		})
 	}
@@ -164,26 +138,19 @@ func (im *importer) add(ctx context.Context, line []byte) error {
 		im.skipped++
 		return nil
 	}
-	limit := im.limit()
-	size := int64(len(event)) + 1
-	if size > limit {
-		return fmt.Errorf("line %d: the event has %d bytes, the server takes %d", im.line, size, limit)
+	size := len(event) + 1
+	if size > importBytes {
+		return fmt.Errorf("line %d: the event has %d bytes, at most %d are allowed", im.line, size, importBytes)
 	}
-	if len(im.batch) == protocol.MaxEvents || im.bytes+size > limit {
+	if len(im.batch) == protocol.MaxEvents || im.bytes+size > importBytes {
 		if err := im.flush(ctx); err != nil {
 			return err
 		}
 	}
 	im.batch = append(im.batch, bytes.Clone(event))
 	im.bytes += size
+	im.batchLine = im.line
 	return nil
-}
-
-func (im *importer) limit() int64 {
-	if im.conn == nil {
-		return 64<<10 - frameOverhead
-	}
-	return im.conn.Hello.MaxFrameBytes - frameOverhead
 }
 
 // eventOf gives the event of a line that is one, or that is a stored one.
@@ -211,47 +178,42 @@ func eventOf(line []byte) (event json.RawMessage, name string, err error) {
 // flush records the batch. When the connection is lost the log's end tells whether it was recorded.
 func (im *importer) flush(ctx context.Context) error {
 	if len(im.batch) == 0 {
-		im.doneLine = im.line
 		return nil
 	}
-	expected := im.head
-	frame := &protocol.RecordEvents{SessionID: im.session, Events: im.batch, ExpectedSequence: &expected}
 	for try := 1; ; try++ {
-		_, err := im.ask(ctx, frame)
+		_, err := im.client.Record(ctx, im.session, im.batch, im.head)
+		if err == nil {
+			im.flushed()
+			return nil
+		}
 		var gone *client.UnreachableError
 		var refused *protocol.Error
-		switch {
-		case err == nil:
-			return im.flushed()
-		case errors.As(err, &refused) && (!refused.Retryable || try > 1 && refused.Code == protocol.CodeSequenceConflict):
-			return im.refused(err)
-		case !errors.As(err, &gone) && refused == nil, try == importRetries:
-			return err
-		case try == 1:
+		again := errors.As(err, &gone) || errors.As(err, &refused) && refused.Retryable
+		if !again || try == importRetries {
+			return fmt.Errorf("lines %d to %d, none of which is recorded: %w", im.doneLine+1, im.batchLine, err)
+		}
+		if try == 1 {
 			im.a.say("%v; trying again", err)
 		}
 		if err := pause(ctx, importPause); err != nil {
 			return err
 		}
-		if head, err := im.readHead(ctx); err == nil && head == expected+uint64(len(im.batch)) {
-			return im.flushed()
+		if head, err := im.readHead(ctx); err == nil && head == im.head+uint64(len(im.batch)) {
+			im.flushed()
+			return nil
 		}
 	}
 }
 
-func (im *importer) refused(err error) error {
-	return fmt.Errorf("lines %d to %d, none of which is recorded: %w", im.doneLine+1, im.line, err)
-}
-
-func (im *importer) flushed() error {
+func (im *importer) flushed() {
 	im.head += uint64(len(im.batch))
 	im.recorded += len(im.batch)
-	im.doneLine = im.line
+	im.doneLine = im.batchLine
 	im.batch, im.bytes = nil, 0
-	if im.recorded%(10*protocol.MaxEvents) == 0 {
+	if im.recorded-im.told >= importProgress {
+		im.told = im.recorded
 		im.a.say("%d events recorded", im.recorded)
 	}
-	return nil
 }
 
 func pause(ctx context.Context, d time.Duration) error {

@@ -18,8 +18,8 @@ import (
 const maxLine = 4 << 20
 
 // lineChat is a conversation in lines: answers on standard output, all else on standard error. At a terminal every line is
-// sent at once and waits in the server's queue. From a pipe a line is sent when the one before it has its answer, so a script
-// of any length meets no limit; lines that are commands are carried out as they are read.
+// sent at once and waits in the server's queue. From a pipe a line waits for the answer to the one before it, so a script of
+// any length meets no limit and reads its answers in order; only /abort and /steer, which are about the running answer, do not wait.
 type lineChat struct {
 	a       *app
 	client  *client.Client
@@ -104,7 +104,7 @@ func (l *lineChat) step() error {
 		if l.held != nil && l.open == 0 {
 			line := *l.held
 			l.held = nil
-			l.submit(line, protocol.ModeChat)
+			return l.line(line)
 		}
 		return nil
 	case sig := <-l.signals:
@@ -134,10 +134,12 @@ func (l *lineChat) line(line string) error {
 	switch {
 	case text == "":
 		l.prompt()
+	case !l.prompts && l.open > 0 && command != "/abort" && command != "/steer":
+		l.held = &line
 	case strings.HasPrefix(text, "//"):
-		l.say(text[1:])
+		l.submit(text[1:], protocol.ModeChat)
 	case !strings.HasPrefix(text, "/"):
-		l.say(text)
+		l.submit(text, protocol.ModeChat)
 	case command == "/quit":
 		return errQuit
 	case command == "/help":
@@ -159,21 +161,12 @@ func (l *lineChat) line(line string) error {
 }
 
 func (l *lineChat) help() error {
-	return l.a.print("%s", `/status       the session's state
+	return l.a.write("%s", `/status       the session's state
 /steer TEXT   a turn that also leaves TEXT as a steering note for the workflow
 /abort        stop the answer that is being given (also Ctrl-C)
 /quit         leave; the session stays (also Ctrl-C twice, or the end of input)
 //TEXT        a text that begins with a slash
 `)
-}
-
-// say sends a text, from a pipe only when nothing is open.
-func (l *lineChat) say(text string) {
-	if !l.prompts && l.open > 0 {
-		l.held = &text
-		return
-	}
-	l.submit(text, protocol.ModeChat)
 }
 
 func (l *lineChat) submit(text, mode string) {
@@ -202,6 +195,6 @@ func (l *lineChat) signal(sig os.Signal) error {
 
 func (l *lineChat) prompt() {
 	if l.prompts && l.open == 0 {
-		_ = l.a.print("> ") // the next write tells
+		_ = l.a.write("> ") // the next write tells
 	}
 }

@@ -16,7 +16,7 @@ func (l *lineChat) notice(n client.Notice) error {
 		l.a.say("%v; trying again", n.Err)
 	case *client.Accepted:
 		if l.a.json {
-			return l.a.printFrame(n.Turn)
+			return l.a.writeFrame(n.Turn)
 		}
 		if n.Turn.Disposition == "queued" {
 			l.a.say("queued, %d before it", n.Turn.Position)
@@ -42,7 +42,7 @@ func (l *lineChat) connected(n *client.Connected) error {
 	}
 	switch {
 	case l.a.json:
-		return l.a.printFrame(n.Start)
+		return l.a.writeFrame(n.Start)
 	case n.Again:
 		l.a.say("connected again")
 		return nil
@@ -54,12 +54,12 @@ func (l *lineChat) connected(n *client.Connected) error {
 }
 
 func (l *lineChat) arrived(frame protocol.ServerFrame) error {
-	switch f := frame.(type) {
+	switch f := any(frame).(type) { // the rest is text, or nothing that a line would tell
 	case *protocol.Session:
 		l.open--
 		if !l.a.json && f.State != nil {
 			defer l.prompt()
-			return l.a.print("%s", describe(f.State))
+			return l.a.write("%s", describe(f.State))
 		}
 	case *protocol.Aborted:
 		l.open--
@@ -79,7 +79,7 @@ func (l *lineChat) arrived(frame protocol.ServerFrame) error {
 		return l.answered(f)
 	}
 	if l.a.json {
-		return l.a.printFrame(frame)
+		return l.a.writeFrame(frame)
 	}
 	return l.show(frame)
 }
@@ -102,7 +102,7 @@ func (l *lineChat) add(text string, again bool) error {
 		l.a.say("the answer begins again")
 		text = "\n" + text
 	}
-	return l.a.print("%s", text)
+	return l.a.write("%s", text)
 }
 
 // turnTo begins the answer of another run.
@@ -117,7 +117,7 @@ func (l *lineChat) answered(f *protocol.RouterResponse) error {
 	l.running = ""
 	l.talk.Ack(f.Seq)
 	if l.a.json {
-		return l.a.printFrame(f)
+		return l.a.writeFrame(f)
 	}
 	l.turnTo(f.RunID)
 	var err error
@@ -125,7 +125,7 @@ func (l *lineChat) answered(f *protocol.RouterResponse) error {
 		err = l.add(l.answer.Show(f))
 	}
 	if l.answer.Started() {
-		err = errors.Join(err, l.a.print("\n"))
+		err = errors.Join(err, l.a.write("\n"))
 	}
 	l.shown = ""
 	switch {
@@ -155,12 +155,12 @@ func (l *lineChat) settled(s *client.Settled) error {
 	case s.Turn == nil:
 		return nil
 	case l.a.json:
-		return l.a.printFrame(s.Turn)
+		return l.a.writeFrame(s.Turn)
 	case s.Turn.Content != "":
 		l.turnTo(s.Turn.RunID)
 		err := l.add(l.answer.Whole(s.Turn.Content))
 		l.shown = ""
-		return errors.Join(err, l.a.print("\n"))
+		return errors.Join(err, l.a.write("\n"))
 	}
 	return nil
 }

@@ -106,9 +106,9 @@ func (w *waiter) accepted(turn *protocol.TurnAccepted) error {
 	w.turn = turn
 	switch {
 	case w.noWait && w.a.json:
-		return w.a.printFrame(turn)
+		return w.a.writeFrame(turn)
 	case w.noWait:
-		return w.a.print("%s\n", turn.TurnID)
+		return w.a.write("%s\n", turn.TurnID)
 	case turn.Disposition == "queued":
 		w.a.say("queued, %d before it", turn.Position)
 	}
@@ -131,7 +131,7 @@ func (w *waiter) show(add string, again bool) error {
 		w.a.say("the answer begins again")
 		add = "\n" + add
 	}
-	return w.a.print("%s", add)
+	return w.a.write("%s", add)
 }
 
 func (w *waiter) settled(s *client.Settled) error {
@@ -144,7 +144,7 @@ func (w *waiter) settled(s *client.Settled) error {
 		}
 	}
 	if w.answer.Started() {
-		if err := w.a.print("\n"); err != nil {
+		if err := w.a.write("\n"); err != nil {
 			return err
 		}
 	}
@@ -155,11 +155,11 @@ func (w *waiter) settledJSON(s *client.Settled) error {
 	var err error
 	switch {
 	case s.Response != nil:
-		err = w.a.printFrame(s.Response)
+		err = w.a.writeFrame(s.Response)
 	case s.Turn != nil:
-		err = w.a.printFrame(s.Turn)
+		err = w.a.writeFrame(s.Turn)
 	default:
-		err = w.a.printFrame(&protocol.Turn{TurnID: s.TurnID, State: s.State, Reason: s.Reason})
+		err = w.a.writeFrame(&protocol.Turn{TurnID: s.TurnID, State: s.State, Reason: s.Reason})
 	}
 	return errors.Join(err, w.outcome(s))
 }

@@ -101,6 +101,6 @@ func (s *serveCmd) banner(a *app, cfg wiring.Config, url string) {
 	if cfg.Listen != wiring.DefaultConfig().Listen {
 		chat += " --server " + url
 	}
-	fmt.Fprintf(a.err, "correx-actors %s\n  address   %s\n  data      %s\n  provider  %s\n  chat      %s\n", //nolint:errcheck // for people
+	fmt.Fprintf(a.err, "correx-actors %s\n  address   %s\n  data      %s\n  provider  %s\n  chat      %s\n",
 		cfg.Version, url, store, answering, chat)
 }

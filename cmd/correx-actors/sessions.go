@@ -30,7 +30,7 @@ func (s *sessionsListCmd) Run(a *app) error {
 	}
 	table := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	if !a.json {
-		fmt.Fprintln(table, "SESSION\tSTATE\tEVENTS\tUPDATED") //nolint:errcheck // Flush tells
+		fmt.Fprintln(table, "SESSION\tSTATE\tEVENTS\tUPDATED")
 	}
 	after, left := s.After, s.Limit
 	for {
@@ -40,7 +40,7 @@ func (s *sessionsListCmd) Run(a *app) error {
 		}
 		for _, row := range page.Sessions {
 			if a.json {
-				err = a.printJSON(row)
+				err = a.writeJSON(row)
 			} else {
 				_, err = fmt.Fprintf(table, "%s\t%s\t%d\t%s\n", row.SessionID, row.State, row.EventSequence, when(row.UpdatedAt))
 			}
@@ -75,9 +75,9 @@ func (s *sessionsShowCmd) Run(a *app) error {
 		return err
 	}
 	if a.json {
-		return a.printJSON(state)
+		return a.writeJSON(state)
 	}
-	return a.print("%s", describe(state))
+	return a.write("%s", describe(state))
 }
 
 func (s *sessionsShowCmd) pack(a *app, c *client.Client) error {
@@ -86,13 +86,13 @@ func (s *sessionsShowCmd) pack(a *app, c *client.Client) error {
 		return err
 	}
 	if a.json {
-		return a.printJSON(pack)
+		return a.writeJSON(pack)
 	}
 	over := ""
 	if pack.OverBudget {
 		over = ", over budget: what is never dropped alone exceeds it"
 	}
-	if err := a.print("%d of %d tokens (%s)%s\n", pack.Tokens, pack.Budget, pack.Tokenizer, over); err != nil {
+	if err := a.write("%d of %d tokens (%s)%s\n", pack.Tokens, pack.Budget, pack.Tokenizer, over); err != nil {
 		return err
 	}
 	for _, e := range pack.Entries {
@@ -100,7 +100,7 @@ func (s *sessionsShowCmd) pack(a *app, c *client.Client) error {
 		if !e.Kept {
 			mark = "dropped"
 		}
-		if err := a.print("\n%s  %s  %-9s  %d tokens  %s\n%s\n", e.Layer, mark, e.Role, e.Tokens, e.Reason, indent(e.Content)); err != nil {
+		if err := a.write("\n%s  %s  %-9s  %d tokens  %s\n%s\n", e.Layer, mark, e.Role, e.Tokens, e.Reason, indent(e.Content)); err != nil {
 			return err
 		}
 	}

@@ -29,23 +29,24 @@ func (t *turnsShowCmd) Run(a *app) error {
 		return err
 	}
 	if a.json {
-		return a.printFrame(turn)
+		return a.writeFrame(turn)
 	}
-	text := fmt.Sprintf("turn     %s\nstate    %s\n", turn.TurnID, turn.State)
+	var text strings.Builder
+	fmt.Fprintf(&text, "turn     %s\nstate    %s\n", turn.TurnID, turn.State)
 	for _, row := range []struct{ name, value string }{
 		{"reason", turn.Reason}, {"run", turn.RunID}, {"merged", turn.MergedInto}, {"steered", turn.SteeredInto}, {"outcome", turn.Outcome},
 	} {
 		if row.value != "" {
-			text += fmt.Sprintf("%-9s%s\n", row.name, row.value)
+			fmt.Fprintf(&text, "%-9s%s\n", row.name, row.value)
 		}
 	}
 	if turn.Position != nil {
-		text += fmt.Sprintf("%-9s%d\n", "before it", *turn.Position)
+		fmt.Fprintf(&text, "%-9s%d turns\n", "behind", *turn.Position)
 	}
 	if turn.Content != "" {
-		text += "\n" + turn.Content + "\n"
+		fmt.Fprintf(&text, "\n%s\n", turn.Content)
 	}
-	return a.print("%s", text)
+	return a.write("%s", text.String())
 }
 
 type abortCmd struct {
@@ -65,9 +66,9 @@ func (c *abortCmd) Run(a *app) error {
 		return err
 	}
 	if a.json {
-		return a.printFrame(f)
+		return a.writeFrame(f)
 	}
-	return a.print("%s\n", aborted(f))
+	return a.write("%s\n", aborted(f))
 }
 
 // question asks the server and expects an answer of one type.

@@ -35,11 +35,11 @@ type versionCmd struct{}
 func (versionCmd) Run(a *app) error {
 	b := buildVersion()
 	if a.json {
-		return a.printJSON(b)
+		return a.writeJSON(b)
 	}
 	text := "correx-actors " + b.Version
 	if b.Commit != "" {
 		text += ", commit " + b.Commit
 	}
-	return a.print("%s, %s\n", text, b.Go)
+	return a.write("%s, %s\n", text, b.Go)
 }

@@ -20,7 +20,7 @@ type Answer struct {
 // Show gives what to add so that the reader has all that frame tells; again says that what was printed before does not hold
 // any more and the answer begins anew. Frames that carry no text of an answer give "".
 func (a *Answer) Show(frame protocol.ServerFrame) (add string, again bool) {
-	switch f := frame.(type) {
+	switch f := any(frame).(type) { // all others carry no text
 	case *protocol.StreamDelta:
 		return a.delta(f)
 	case *protocol.StreamSnapshot:

@@ -3,6 +3,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -107,29 +108,49 @@ func (c *Client) Ask(ctx context.Context, frame protocol.ClientFrame) (protocol.
 	return conn.Ask(ctx, frame)
 }
 
+// Record appends events to a session's log, all or none, if its last sequence is expected.
+func (c *Client) Record(
+	ctx context.Context, id string, events []json.RawMessage, expected uint64,
+) (*protocol.EventsRecorded, error) {
+	// The frame's encoder keeps the spelling of what is in the events.
+	body, err := protocol.EncodeClient(&protocol.RecordEvents{Events: events, ExpectedSequence: &expected})
+	if err != nil {
+		return nil, fmt.Errorf("write events: %w", err)
+	}
+	var answer protocol.EventsRecorded
+	return &answer, c.do(ctx, http.MethodPost, body, &answer, nil, "sessions", id, "events")
+}
+
 func (c *Client) get(ctx context.Context, answer any, query url.Values, path ...string) error {
+	return c.do(ctx, http.MethodGet, nil, answer, query, path...)
+}
+
+func (c *Client) do(ctx context.Context, method string, body []byte, answer any, query url.Values, path ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	u := *c.base.JoinPath(append([]string{"v1"}, escaped(path)...)...)
 	u.RawQuery = query.Encode()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, method, u.String(), bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("ask %s: %w", u.Path, err)
 	}
 	req.Header = c.header()
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return c.unreachable(ctx, err)
 	}
-	defer resp.Body.Close() //nolint:errcheck // nothing is written
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBodyBytes))
+	defer resp.Body.Close()
+	got, err := io.ReadAll(io.LimitReader(resp.Body, maxBodyBytes))
 	if err != nil {
 		return c.unreachable(ctx, err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return refusal(resp, body)
+		return refusal(resp, got)
 	}
-	if err := json.Unmarshal(body, answer); err != nil {
+	if err := json.Unmarshal(got, answer); err != nil {
 		return fmt.Errorf("ask %s: read answer: %w", u.Path, err)
 	}
 	return nil

@@ -7,7 +7,7 @@ import "github.com/correx/correx-actors/messages/protocol"
 //sumtype:decl
 type Notice interface{ isNotice() }
 
-// Connected: the conversation is connected and subscribed.
+// Connected tells that the conversation is connected and subscribed.
 type Connected struct {
 	Hello *protocol.Hello
 	Start *protocol.Subscribed
@@ -15,25 +15,25 @@ type Connected struct {
 	Again bool
 }
 
-// Lost: the connection was lost; the Talk tries again.
+// Lost tells that the connection was lost; the Talk tries again.
 type Lost struct{ Err error }
 
 // Arrived is any frame that is not told of otherwise: output items, events, answers to questions.
 type Arrived struct{ Frame protocol.ServerFrame }
 
-// Accepted: an input is durable.
+// Accepted tells that an input is durable.
 type Accepted struct {
 	Input *protocol.ChatInput
 	Turn  *protocol.TurnAccepted
 }
 
-// Refused: a request was refused; an input was not admitted.
+// Refused tells that a request was refused; an input was not admitted.
 type Refused struct {
 	Request protocol.ClientFrame
 	Err     *protocol.Error
 }
 
-// Settled: a turn has reached its end. It comes once for each Accepted.
+// Settled tells that a turn has reached its end. It comes once for each Accepted.
 type Settled struct {
 	Input  *protocol.ChatInput
 	TurnID string

@@ -336,7 +336,7 @@ func (t *Talk) send(ctx context.Context, conn *Conn) error {
 func (t *Talk) restore(kept []*request, r *request) error {
 	for i, p := range t.pending {
 		if p == r {
-			t.pending = append(kept, t.pending[i:]...) //nolint:gocritic // kept is the front of the same slice
+			t.pending = append(kept, t.pending[i:]...)
 			return nil
 		}
 	}

@@ -43,7 +43,7 @@ func (t *Talk) received(ctx context.Context, conn *Conn, frame protocol.ServerFr
 		t.seq = &seq
 		return t.item(ctx, frame)
 	}
-	switch f := frame.(type) {
+	switch f := any(frame).(type) { // all others are only passed on
 	case *protocol.TurnAccepted:
 		return t.accepted(ctx, conn, f)
 	case *protocol.Turn:
@@ -142,7 +142,7 @@ func (t *Talk) item(ctx context.Context, frame protocol.ServerFrame) error {
 	if err := t.tell(ctx, &Arrived{Frame: frame}); err != nil {
 		return err
 	}
-	switch f := frame.(type) {
+	switch f := any(frame).(type) { // no other ends a turn
 	case *protocol.RunPhase:
 		if f.Phase == "dispatched" || f.Phase == "starting_engine" || f.Phase == "streaming" {
 			for _, id := range f.TurnIDs {

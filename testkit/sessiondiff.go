@@ -1,0 +1,82 @@
+package testkit
+
+import (
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/correx/correx-actors/core/session"
+	"github.com/correx/correx-actors/messages"
+)
+
+// diffStates tells the first difference of what two states recorded; "" = none. What is live dies with an activation.
+func diffStates(a, b session.State) string {
+	if a.Key != b.Key {
+		return fmt.Sprintf("key %s, %s", a.Key, b.Key)
+	}
+	if !a.Router.Equal(b.Router) {
+		return fmt.Sprintf("router state %+v, %+v", a.Router, b.Router)
+	}
+	return diffLedgers(a.Ledger, b.Ledger)
+}
+
+func diffLedgers(a, b session.Ledger) string {
+	switch {
+	case a.Head != b.Head:
+		return fmt.Sprintf("ledger head %d, %d", a.Head, b.Head)
+	case (a.Config == nil) != (b.Config == nil) || !proto.Equal(a.Config, b.Config):
+		return fmt.Sprintf("session config %v, %v", a.Config, b.Config)
+	case a.OutputReserved != b.OutputReserved:
+		return fmt.Sprintf("output reserved up to %d, %d", a.OutputReserved, b.OutputReserved)
+	case !a.LastTime.Equal(b.LastTime):
+		return fmt.Sprintf("last time %s, %s", a.LastTime, b.LastTime)
+	case a.SinceCheckpoint != b.SinceCheckpoint:
+		return fmt.Sprintf("%d records since the checkpoint, %d", a.SinceCheckpoint, b.SinceCheckpoint)
+	}
+	if diff := diffRuns(a.Active, b.Active); diff != "" {
+		return diff
+	}
+	if diff := diffMessages("queue", a.Queue, b.Queue); diff != "" {
+		return diff
+	}
+	if diff := diffMessages("history", a.History, b.History); diff != "" {
+		return diff
+	}
+	return diffMessages("finals", finalsOf(a), finalsOf(b))
+}
+
+func finalsOf(l session.Ledger) []*messages.RunEnded { return l.Finals.After(0, time.Time{}) }
+
+func diffRuns(a, b *session.Run) string {
+	if a == nil || b == nil {
+		if a != b {
+			return fmt.Sprintf("active run %+v, %+v", a, b)
+		}
+		return ""
+	}
+	if diff := diffMessages("turns of the active run", a.Turns, b.Turns); diff != "" {
+		return diff
+	}
+	if !a.StartedAt.Equal(b.StartedAt) {
+		return fmt.Sprintf("active run started at %s, %s", a.StartedAt, b.StartedAt)
+	}
+	x, y := *a, *b
+	x.Turns, y.Turns, x.StartedAt, y.StartedAt = nil, nil, time.Time{}, time.Time{}
+	if fmt.Sprint(x) != fmt.Sprint(y) {
+		return fmt.Sprintf("active run %+v, %+v", x, y)
+	}
+	return ""
+}
+
+func diffMessages[M proto.Message](what string, a, b []M) string {
+	if len(a) != len(b) {
+		return fmt.Sprintf("%s has %d entries, %d", what, len(a), len(b))
+	}
+	for i := range a {
+		if !proto.Equal(a[i], b[i]) {
+			return fmt.Sprintf("%s[%d] %v, %v", what, i, a[i], b[i])
+		}
+	}
+	return ""
+}

@@ -1,0 +1,205 @@
+package testkit
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/correx/correx-actors/core/session"
+	"github.com/correx/correx-actors/messages"
+)
+
+// sessionJournal holds what a journal holds of one session, in the stored form.
+type sessionJournal struct {
+	key         messages.Key
+	events      [][]byte // of sequence i+1
+	ledger      [][]byte // of sequence ledgerStart+i
+	ledgerStart uint64
+	ids         uint64
+	turns       map[string]*messages.TurnStatus
+	keys        map[string]*messages.IdempotencyEntry
+}
+
+func newSessionJournal(key messages.Key) *sessionJournal {
+	return &sessionJournal{
+		key: key, ledgerStart: 1,
+		turns: make(map[string]*messages.TurnStatus), keys: make(map[string]*messages.IdempotencyEntry),
+	}
+}
+
+// append stores a decision and gives its records as read back.
+func (j *sessionJournal) append(d session.Decision, epoch uint64) ([]messages.Record, error) {
+	var stored []messages.Record
+	events := d.Host
+	for _, e := range d.Emit {
+		events = append(events[:len(events):len(events)], e)
+	}
+	for _, event := range events {
+		encoded, err := messages.EncodeEvent(event)
+		if err != nil {
+			return nil, err
+		}
+		rec := messages.Record{
+			Stream: messages.StreamEvents, Seq: uint64(len(j.events)) + 1,
+			Type: encoded.GetType(), Version: encoded.GetVersion(), Payload: encoded.GetPayload(),
+		}
+		if rec, err = j.write(&j.events, rec, d, epoch); err != nil {
+			return nil, err
+		}
+		stored = append(stored, rec)
+		if err := sameEvent(event, rec); err != nil {
+			return nil, err
+		}
+	}
+	for i, record := range d.Ledger {
+		name, version, payload, err := messages.EncodeLedger(record)
+		if err != nil {
+			return nil, err
+		}
+		rec := messages.Record{
+			Stream: messages.StreamLedger, Seq: j.ledgerStart + uint64(len(j.ledger)),
+			Type: name, Version: version, Payload: payload,
+		}
+		if i == 0 && d.Checkpoint {
+			if _, ok := record.(*messages.LedgerCheckpoint); !ok {
+				return nil, fmt.Errorf("a checkpoint decision begins with a %T", record)
+			}
+			j.ledger, j.ledgerStart = nil, rec.Seq
+		}
+		if rec, err = j.write(&j.ledger, rec, d, epoch); err != nil {
+			return nil, err
+		}
+		stored = append(stored, rec)
+		decoded, err := messages.DecodeLedger(rec.Type, rec.Version, rec.Payload)
+		if err != nil {
+			return nil, err
+		}
+		if !proto.Equal(decoded, record) {
+			return nil, fmt.Errorf("a %T does not survive the codec", record)
+		}
+	}
+	return stored, j.putIndex(d.Index)
+}
+
+func (j *sessionJournal) write(stream *[][]byte, rec messages.Record, d session.Decision, epoch uint64) (messages.Record, error) {
+	j.ids++
+	binary.BigEndian.PutUint64(rec.ID[8:], j.ids)
+	rec.Epoch, rec.Time = epoch, d.At
+	b, err := messages.AppendRecord(nil, j.key, &rec)
+	if err != nil {
+		return rec, err
+	}
+	*stream = append(*stream, b)
+	return messages.ParseRecord(j.key, rec.Stream, rec.Seq, b)
+}
+
+func sameEvent(event messages.Event, rec messages.Record) error {
+	decoded, err := messages.DecodeEvent(rec.Type, rec.Version, rec.Payload)
+	if err != nil {
+		return err
+	}
+	if u, ok := event.(*messages.UnknownEvent); ok {
+		back, ok := decoded.(*messages.UnknownEvent)
+		if !ok || back.Type != u.Type || back.Version != u.Version || !bytes.Equal(back.Payload, u.Payload) {
+			return fmt.Errorf("an unknown event %q does not survive the codec", u.Type)
+		}
+		return nil
+	}
+	a, okA := event.(proto.Message)
+	b, okB := decoded.(proto.Message)
+	if !okA || !okB || !proto.Equal(a, b) {
+		return fmt.Errorf("a %T does not survive the codec", event)
+	}
+	return nil
+}
+
+func (j *sessionJournal) putIndex(entries []session.IndexEntry) error {
+	for _, entry := range entries {
+		status := &messages.TurnStatus{}
+		if err := copyThroughBytes(entry.Turn, status); err != nil {
+			return err
+		}
+		j.turns[status.GetTurnId()] = status
+		if entry.Idempotency == nil {
+			continue
+		}
+		if status.GetIdempotencyKey() == "" {
+			return fmt.Errorf("an idempotency entry for %s, which has no key", status.GetTurnId())
+		}
+		idem := &messages.IdempotencyEntry{}
+		if err := copyThroughBytes(entry.Idempotency, idem); err != nil {
+			return err
+		}
+		j.keys[status.GetIdempotencyKey()] = idem
+	}
+	return nil
+}
+
+// copyThroughBytes is the way of a message through a journal or a mailbox of another node.
+func copyThroughBytes(from, to proto.Message) error {
+	b, err := proto.Marshal(from)
+	if err != nil {
+		return fmt.Errorf("encode a %T: %w", from, err)
+	}
+	if err := proto.Unmarshal(b, to); err != nil {
+		return fmt.Errorf("decode a %T: %w", from, err)
+	}
+	if !proto.Equal(from, to) {
+		return fmt.Errorf("a %T does not survive the codec", from)
+	}
+	return nil
+}
+
+// prior is what the index says of an idempotency key.
+func (j *sessionJournal) prior(key string) *session.Prior {
+	entry, ok := j.keys[key]
+	if !ok || key == "" {
+		return nil
+	}
+	return &session.Prior{Entry: entry, Status: j.turns[entry.GetTurnId()]}
+}
+
+// ended says whether the turn or run that an abort names has ended.
+func (j *sessionJournal) ended(req *messages.Abort) bool {
+	id := req.GetTurnId()
+	if messages.AbortScope(req.GetScope()) != messages.AbortTurn {
+		id, _ = messages.TurnIDOf(req.GetRunId())
+	}
+	status, ok := j.turns[id]
+	return ok && messages.TurnState(status.GetState()).Ended()
+}
+
+// fold replays both streams.
+func (j *sessionJournal) fold(cfg session.Config) (session.State, error) {
+	s := session.New(j.key)
+	for _, stream := range []messages.Stream{messages.StreamEvents, messages.StreamLedger} {
+		records, err := j.records(stream)
+		if err != nil {
+			return s, err
+		}
+		for _, rec := range records {
+			if s, err = session.Reduce(s, cfg, rec); err != nil {
+				return s, fmt.Errorf("reduce %s record %d: %w", stream, rec.Seq, err)
+			}
+		}
+	}
+	return s, nil
+}
+
+func (j *sessionJournal) records(stream messages.Stream) ([]messages.Record, error) {
+	stored, start := j.events, uint64(1)
+	if stream == messages.StreamLedger {
+		stored, start = j.ledger, j.ledgerStart
+	}
+	records := make([]messages.Record, len(stored))
+	for i, b := range stored {
+		rec, err := messages.ParseRecord(j.key, stream, start+uint64(i), b)
+		if err != nil {
+			return nil, err
+		}
+		records[i] = rec
+	}
+	return records, nil
+}

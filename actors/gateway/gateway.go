@@ -144,17 +144,24 @@ func (g *Gateway) Stop(ctx context.Context) error {
 	g.cancel(errStopped)
 
 	g.closeSockets(ctx)
-	err := g.server.Shutdown(ctx)
-	if err != nil {
-		err = errors.Join(err, g.server.Close())
-	}
+	g.closeServer(ctx)
 	if serving != nil {
 		<-serving
 	}
-	if err != nil {
-		return fmt.Errorf("stop gateway: %w", err)
+	if ctx.Err() != nil {
+		return fmt.Errorf("stop gateway: %w", context.Cause(ctx))
 	}
 	return nil
+}
+
+// closeServer waits for the requests that are being answered. All waiting has ended with base, so what takes longer has a
+// client that does not read.
+func (g *Gateway) closeServer(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, stopWithin)
+	defer cancel()
+	if err := g.server.Shutdown(ctx); err != nil {
+		g.log.LogAttrs(ctx, slog.LevelWarn, "requests cut", slog.Any(messages.AttrError, errors.Join(err, g.server.Close())))
+	}
 }
 
 // closeSockets waits until all connections are gone and cuts those that take too long.

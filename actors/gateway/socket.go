@@ -24,12 +24,8 @@ import (
 	"github.com/correx/correx-actors/messages/protocol"
 )
 
-const (
-	// corkBytes is how much is written in one system call.
-	corkBytes = 32 << 10
-	// keepBuffer bounds the memory that an idle connection keeps for its next frame.
-	keepBuffer = 4 << 10
-)
+// keepBuffer bounds the memory that an idle connection keeps for its next frame.
+const keepBuffer = 4 << 10
 
 // socket is a connection: what its goroutines and its actor share.
 type socket struct {

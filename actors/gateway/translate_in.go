@@ -50,9 +50,10 @@ func commandOf(f protocol.ClientFrame) (*incoming, *protocol.Error) {
 	return in, nil
 }
 
+// configOf gives what a session shall use from now on; an absent config names nothing.
 func configOf(c *protocol.SessionConfig) *messages.SessionConfig {
 	if c == nil {
-		return nil
+		return &messages.SessionConfig{}
 	}
 	return &messages.SessionConfig{
 		Model: known(c.Model), QueueMode: known(c.QueueMode),

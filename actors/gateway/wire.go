@@ -8,8 +8,11 @@ import (
 	"time"
 )
 
-// wire is the network connection below a WebSocket. It ends a peer that is silent for too long, and while it is corked it
-// holds back what is written, so that several frames leave in one system call.
+// corkBytes is how much is written in one system call.
+const corkBytes = 32 << 10
+
+// wire is the network connection below a WebSocket. It ends a peer that is silent, or takes nothing, for too long. While it
+// is corked it holds back what is written, so that several frames leave in one system call.
 type wire struct {
 	net.Conn
 	silence time.Duration
@@ -35,7 +38,21 @@ func (w *wire) Write(p []byte) (int, error) {
 		w.held = append(w.held, p...)
 		return len(p), nil
 	}
-	return w.Conn.Write(p)
+	return w.write(p)
+}
+
+// write needs mu. A slow peer is given the time for each part anew.
+func (w *wire) write(p []byte) (n int, err error) {
+	for n < len(p) {
+		if err := w.SetWriteDeadline(time.Now().Add(w.silence)); err != nil {
+			return n, err
+		}
+		m, err := w.Conn.Write(p[n:min(len(p), n+corkBytes)])
+		if n += m; err != nil {
+			return n, err
+		}
+	}
+	return n, nil
 }
 
 func (w *wire) cork() {
@@ -52,7 +69,7 @@ func (w *wire) uncork() error {
 	if len(w.held) == 0 {
 		return nil
 	}
-	_, err := w.Conn.Write(w.held)
+	_, err := w.write(w.held)
 	if w.held = w.held[:0]; cap(w.held) > corkBytes {
 		w.held = nil
 	}

@@ -1,10 +1,6 @@
 package session
 
-import (
-	"fmt"
-
-	"github.com/correx/correx-actors/messages"
-)
+import "github.com/correx/correx-actors/messages"
 
 // maxReasonBytes bounds the reason that a user gives for an abort.
 const maxReasonBytes = 1024
@@ -16,8 +12,8 @@ func (d *draft) abort(c Abort) {
 	if scope == "" {
 		scope = messages.AbortRun
 	}
-	if len(req.GetReason()) > maxReasonBytes {
-		d.reply(messages.Fail(messages.CodeInvalidField, fmt.Sprintf("reason has %d bytes, at most %d are allowed", len(req.GetReason()), maxReasonBytes)))
+	if f := checkShort("reason", req.GetReason(), maxReasonBytes); f != nil {
+		d.reply(f)
 		return
 	}
 	switch scope {
@@ -73,12 +69,16 @@ func (d *draft) abortActive(req *messages.Abort, done *messages.Aborted) {
 	}
 	done.RunIds = append(done.RunIds, run.ID)
 	done.TurnIds = append(done.TurnIds, run.TurnIDs()...)
-	if run.Aborted || run.Suspended {
+	if run.Aborted {
 		return
 	}
 	d.record(&messages.AbortRequested{
 		Scope: string(messages.AbortRun), RunId: run.ID, Reason: req.GetReason(), RequestedAt: d.stamp(),
 	})
+	if run.Suspended {
+		d.endAborted(d.s.Live.Text.String(), nil) // its call is canceled already, and nothing else would end it
+		return
+	}
 	d.effect(CancelRun{RunID: run.ID, Attempt: run.Attempt, Cause: CauseAborted})
 	d.effect(ArmGrace{RunID: run.ID, Attempt: run.Attempt, After: d.cfg.AbortGrace})
 }

@@ -53,7 +53,10 @@ func restore(c *messages.LedgerCheckpoint, seq uint64) Ledger {
 		StartedAt: started.GetStartedAt().AsTime(), Suspended: c.GetActiveSuspended(),
 		Aborted: c.GetActiveAborted(), AbortReason: c.GetActiveAbortReason(),
 	}
-	taken := len(started.GetTurnIds())
+	taken := min(len(started.GetTurnIds()), len(l.Queue))
+	if taken == 0 {
+		return l
+	}
 	run.Turns, l.Queue = l.Queue[:taken:taken], l.Queue[taken:]
 	l.Active = run
 	return l

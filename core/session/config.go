@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/correx/correx-actors/messages"
@@ -113,7 +114,7 @@ func (s State) settings(cfg Config) settings {
 		out.model = own.GetModel()
 	}
 	if own.QueueMode != nil {
-		out.queueMode = messages.QueueMode(own.GetQueueMode())
+		out.queueMode = messages.QueueMode(strings.ToLower(own.GetQueueMode()))
 	}
 	return out
 }

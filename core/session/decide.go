@@ -160,6 +160,12 @@ func (d *draft) tick() {
 }
 
 func validateConfig(c *messages.SessionConfig) *messages.Failure {
+	if c == nil {
+		return nil
+	}
+	if f := checkShort("config.model", c.GetModel(), maxModelBytes); f != nil {
+		return f
+	}
 	if c.QueueMode != nil {
 		if f := checkQueueMode(messages.QueueMode(c.GetQueueMode())); f != nil {
 			return f

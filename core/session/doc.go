@@ -5,7 +5,7 @@
 //
 //  1. d := Decide(state, config, command, now)
 //  2. append d's records to the journal, all or none; on failure nothing of d happens
-//  3. state = Apply(state, config, d, stored)
+//  3. state = d.Next
 //  4. send d.Reply, then carry out d.Effects in their order
 //
 // Replay folds Reduce only: no effect is ever repeated by it.

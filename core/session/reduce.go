@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -26,7 +27,7 @@ func Reduce(s State, cfg Config, rec messages.Record) (State, error) {
 	}
 	record, err := messages.DecodeLedger(rec.Type, rec.Version, rec.Payload)
 	if err != nil {
-		if rec.Flags&messages.FlagIgnorable != 0 {
+		if errors.Is(err, messages.ErrUnknownType) && rec.Flags&messages.FlagIgnorable != 0 {
 			s.Ledger.Head = rec.Seq
 			return s, nil
 		}
@@ -50,6 +51,9 @@ func (l Ledger) reduce(record messages.LedgerRecord, seq uint64, keepLast int) L
 	case *messages.SessionConfigured:
 		l.Config = r.GetConfig()
 	case *messages.TurnAdmitted:
+		if r.GetTurn() == nil {
+			return l
+		}
 		l.Queue = append(slices.Clone(l.Queue), r.GetTurn())
 		l = l.at(r.GetTurn().GetAcceptedAt())
 	case *messages.RunStarted:
@@ -92,6 +96,9 @@ func (l Ledger) runStarted(r *messages.RunStarted, keepLast int) Ledger {
 		l.Active = run
 		return l
 	}
+	if l.Active != nil {
+		return l
+	}
 	taken := func(t *messages.Turn) bool { return slices.Contains(r.GetTurnIds(), t.GetTurnId()) }
 	for _, turn := range l.Queue {
 		if taken(turn) {
@@ -119,7 +126,7 @@ func (l Ledger) runEnded(r *messages.RunEnded, keepLast int) Ledger {
 			Content:   r.GetContent(),
 			Timestamp: r.GetEndedAt(),
 			Partial:   messages.Outcome(r.GetOutcome()) != messages.OutcomeCompleted,
-			TurnId:    r.GetTurnIds()[0],
+			TurnId:    first(r.GetTurnIds()),
 		})
 	}
 	l.Finals = l.Finals.add(r)
@@ -140,7 +147,7 @@ func (l Ledger) changeActive(id RunID, change func(*Run)) Ledger {
 // remember keeps twice keepLast entries: a question and an answer for each.
 func remember(history []*messages.HistoryEntry, keepLast int, entry *messages.HistoryEntry) []*messages.HistoryEntry {
 	if over := len(history) + 1 - 2*keepLast; over > 0 {
-		history = history[over:]
+		history = history[min(over, len(history)):]
 	}
 	return append(slices.Clone(history), entry)
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/correx/correx-actors/core/contextpack"
@@ -85,22 +86,16 @@ func (d *draft) running(id RunID, attempt uint32) bool {
 }
 
 func (d *draft) runPhased(c RunPhased) {
-	if !d.running(c.RunID, c.Attempt) || d.s.Live.Phase == c.Phase {
-		return
+	if d.running(c.RunID, c.Attempt) {
+		d.advance(c.Phase)
 	}
-	d.enter(c.Phase)
 }
 
 func (d *draft) runStreamed(c RunStreamed) {
 	if !d.running(c.RunID, c.Attempt) || c.Text == "" {
 		return
 	}
-	if d.s.Live.Phase == messages.PhaseDispatched {
-		d.enter(messages.PhaseStartingEngine)
-	}
-	if d.s.Live.Phase == messages.PhaseStartingEngine {
-		d.enter(messages.PhaseStreaming)
-	}
+	d.advance(messages.PhaseStreaming)
 	d.publish(&messages.StreamDelta{
 		RunId:   c.RunID,
 		Attempt: c.Attempt,
@@ -111,11 +106,17 @@ func (d *draft) runStreamed(c RunStreamed) {
 	d.effect(AckRunner{RunID: c.RunID, Attempt: c.Attempt})
 }
 
-// enter publishes the active run's next phase.
-func (d *draft) enter(next messages.Phase) {
+// working are the phases that a runner's reports lead through; the others are the session's own.
+var working = []messages.Phase{messages.PhaseDispatched, messages.PhaseStartingEngine, messages.PhaseStreaming}
+
+// advance publishes the active run's phases up to one that its runner reached, each once and none left out.
+func (d *draft) advance(to messages.Phase) {
 	run := d.s.Ledger.Active
-	d.publish(phase(run.ID, run.TurnIDs(), d.s.Live.Phase, next, run.Attempt))
-	d.s.Live.Phase = next
+	at := slices.Index(working, d.s.Live.Phase)
+	for ; at >= 0 && at < slices.Index(working, to); at++ {
+		d.publish(phase(run.ID, run.TurnIDs(), working[at], working[at+1], run.Attempt))
+		d.s.Live.Phase = working[at+1]
+	}
 }
 
 func (d *draft) runFinished(c RunFinished) {
@@ -228,9 +229,9 @@ func (d *draft) emitNotes(run *Run) []string {
 func (d *draft) closing(run *Run, record *messages.RunEnded, e ending) []messages.Intent {
 	var items []messages.Intent
 	at := d.s.Live.Phase
-	if at == messages.PhaseStartingEngine || at == messages.PhaseStreaming {
-		items = append(items, phase(run.ID, run.TurnIDs(), at, messages.PhaseFinalizing, run.Attempt))
-		at = messages.PhaseFinalizing
+	for _, next := range finishing(at, endPhase(e)) {
+		items = append(items, phase(run.ID, run.TurnIDs(), at, next, run.Attempt))
+		at = next
 	}
 	if record.GetStreamed() {
 		items = append(items, &messages.StreamFinalize{
@@ -246,6 +247,20 @@ func (d *draft) closing(run *Run, record *messages.RunEnded, e ending) []message
 	last := phase(run.ID, run.TurnIDs(), at, endPhase(e), run.Attempt)
 	last.Reason = e.reason
 	return append(items, last, Response(record))
+}
+
+// finishing lists the phases between the last one and the terminal one, so that the order is legal even if the engine
+// reported nothing before its answer. An aborted run finalizes nothing.
+func finishing(at, end messages.Phase) []messages.Phase {
+	switch {
+	case end == messages.PhaseAborted:
+		return nil
+	case at == messages.PhaseStartingEngine || at == messages.PhaseStreaming:
+		return []messages.Phase{messages.PhaseFinalizing}
+	case at == messages.PhaseDispatched && end == messages.PhaseCompleted:
+		return []messages.Phase{messages.PhaseStartingEngine, messages.PhaseFinalizing}
+	}
+	return nil
 }
 
 // endPhase gives the terminal phase of a run.
@@ -270,7 +285,7 @@ func endPhase(e ending) messages.Phase {
 func Response(r *messages.RunEnded) *messages.RouterResponse {
 	return &messages.RouterResponse{
 		RunId:           r.GetRunId(),
-		TurnId:          r.GetTurnIds()[0],
+		TurnId:          first(r.GetTurnIds()),
 		TurnIds:         r.GetTurnIds(),
 		Content:         r.GetContent(),
 		SteeringEmitted: len(r.GetSteeredTurnIds()) > 0,
@@ -279,6 +294,14 @@ func Response(r *messages.RunEnded) *messages.RouterResponse {
 		Usage:           r.GetUsage(),
 		Error:           r.GetError(),
 	}
+}
+
+// first of a run's turns; a record of a run without turns is none of ours, but must not stop a replay (I13).
+func first(turns []string) string {
+	if len(turns) == 0 {
+		return ""
+	}
+	return turns[0]
 }
 
 func endedStatus(turn *messages.Turn, r *messages.RunEnded, reason string) *messages.TurnStatus {

@@ -128,9 +128,20 @@ func (d *draft) refuse(req *messages.SubmitTurn) *messages.Failure {
 		{"sender", req.GetSender(), maxSenderBytes},
 		{"model", req.GetModel(), maxModelBytes},
 	} {
-		if len(field.value) > field.limit {
-			return messages.Fail(messages.CodeInvalidField, fmt.Sprintf("%s has %d bytes, at most %d are allowed", field.name, len(field.value), field.limit))
+		if f := checkShort(field.name, field.value, field.limit); f != nil {
+			return f
 		}
+	}
+	return nil
+}
+
+// checkShort bounds a field of few bytes. Callers in Go may hand in what is not UTF-8, which no record can hold.
+func checkShort(name, value string, limit int) *messages.Failure {
+	if len(value) > limit {
+		return messages.Fail(messages.CodeInvalidField, fmt.Sprintf("%s has %d bytes, at most %d are allowed", name, len(value), limit))
+	}
+	if !utf8.ValidString(value) {
+		return messages.Fail(messages.CodeInvalidField, name+" is not valid UTF-8")
 	}
 	return nil
 }

@@ -39,6 +39,8 @@ type call struct {
 	settle *time.Timer
 
 	completion inference.Completion
+	// chunk is the memory of the current event.
+	chunk chunk
 	// choices: the answer has any; filtered: the prompt was stopped by a filter.
 	choices, filtered bool
 }
@@ -181,8 +183,10 @@ type message struct {
 
 // take handles one event.
 func (c *call) take(raw []byte) error {
-	var got chunk
-	if err := json.Unmarshal(raw, &got); err != nil {
+	got := &c.chunk
+	clear(got.Choices)
+	*got = chunk{Choices: got.Choices[:0]}
+	if err := json.Unmarshal(raw, got); err != nil {
 		broken := c.guard.fault(inference.KindProvider, "an event that cannot be read")
 		broken.Err = err
 		return broken
@@ -237,13 +241,13 @@ func (c *call) awaitEnd() {
 
 // promptFiltered reads Azure's verdict on the prompt, which stands in a chunk without choices.
 func promptFiltered(raw json.RawMessage) bool {
+	if len(raw) == 0 {
+		return false
+	}
 	var results []struct {
 		Filters map[string]struct {
 			Filtered bool `json:"filtered"`
 		} `json:"content_filter_results"`
-	}
-	if len(raw) == 0 {
-		return false
 	}
 	// Filters that look otherwise are skipped: the error says nothing of those that were read.
 	_ = json.Unmarshal(raw, &results)

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bytes"
 	"errors"
 	"io"
 )
@@ -104,10 +105,8 @@ func (f *feed) end(p []byte, n int) (int, error) {
 
 // lines rewrites b in place; whole: it held the end of an event. It stops at an error outside of any event.
 func (f *feed) lines(b []byte) (kept int, whole bool) {
-	for _, c := range b {
-		if f.err != nil {
-			break
-		}
+	for i := 0; i < len(b) && f.err == nil; i++ {
+		c := b[i]
 		if c == '\n' && f.afterCR {
 			f.afterCR = false
 			continue
@@ -127,14 +126,28 @@ func (f *feed) lines(b []byte) (kept int, whole bool) {
 		}
 		switch f.kind {
 		case lineField:
-			b[kept] = c
-			kept++
+			run := plain(b[i:])
+			kept += copy(b[kept:], b[i:i+run])
+			i += run - 1
 		case lineStray:
 			f.keepStray(c)
 		case lineComment, lineEmpty:
 		}
 	}
 	return kept, whole
+}
+
+// plain is how many bytes of b are before its first line end. It looks only so far ahead that lines of a few bytes cost
+// little more than their length.
+func plain(b []byte) int {
+	const ahead = 512
+	b = b[:min(len(b), ahead)]
+	for _, end := range []byte{'\n', '\r'} {
+		if n := bytes.IndexByte(b, end); n >= 0 {
+			b = b[:n]
+		}
+	}
+	return len(b)
 }
 
 func (f *feed) startLine(c byte) lineKind {

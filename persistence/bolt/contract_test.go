@@ -59,7 +59,7 @@ func openForTest(t *testing.T, cfg Config) *Journal {
 	return j
 }
 
-// check has both bbolt and our own walker look at the structure of a closed file.
+// check has bbolt and our own walker look at the structure of a closed file, and audits what it holds.
 func check(t *testing.T, path string) {
 	t.Helper()
 	opts := boltOptions()
@@ -73,6 +73,7 @@ func check(t *testing.T, path string) {
 		}
 		return nil
 	}))
+	audit(t, path, db)
 	f, err := os.Open(path)
 	require.NoError(t, err)
 	info, err := f.Stat()
@@ -86,6 +87,7 @@ func check(t *testing.T, path string) {
 func damage(t *testing.T, journal persistence.Journal, d journaltest.Damage) bool {
 	t.Helper()
 	j := journal.(*Journal)
+	require.NoError(t, os.WriteFile(damagedMark(j.cfg.Path), nil, 0o600))
 	require.NoError(t, j.db.Update(func(tx *bbolt.Tx) error {
 		id := idKey(d.Key)
 		n, err := decodeID(id, tx.Bucket(bucketIDs).Get(id))

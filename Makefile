@@ -102,6 +102,10 @@ bench: ## Run the benchmarks (BENCH, BENCHTIME, BENCHCOUNT)
 rewrite: ## Rewrite the expectations of the scenario tests; read the diff
 	$(GO) test -count=1 $(REWRITE_PKGS) -rewrite
 
+.PHONY: docs
+docs: ## Write the parts of the documents that are made of the code
+	$(GO) test -count=1 . -run 'TestProtocolShows|TestReadmeLists' -rewrite-docs
+
 ##@ Check
 
 .PHONY: fmt

@@ -15,22 +15,33 @@ import (
 type follower struct {
 	// reply gets the answer to SubmitTurn.
 	reply chan messages.Reply
-	// final gets the final of the turn's run, or nil when it will not come here and the turn has to be asked for.
-	final chan *messages.DeliveryIntent
-	turn  messages.TurnID
-	run   messages.RunID
+	// end gets what became of the turn, once.
+	end  chan turnEnd
+	ask  func(messages.Command)
+	turn messages.TurnID
+	run  messages.RunID
+}
+
+// turnEnd is what became of a turn: one of its fields, or none if the session was restarted and must be asked.
+type turnEnd struct {
+	// final of the turn's run.
+	final *messages.DeliveryIntent
+	// status of a turn without a final to come: no run took it, or it ended before it was submitted again.
+	status *messages.TurnStatus
 }
 
 // follow submits a turn and subscribes to what it causes. Call stop when done.
 func (g *Gateway) follow(key messages.Key, turn *messages.SubmitTurn) (f *follower, stop func(), err error) {
-	f = &follower{reply: make(chan messages.Reply, 1), final: make(chan *messages.DeliveryIntent, 1)}
+	f = &follower{reply: make(chan messages.Reply, 1), end: make(chan turnEnd, 1)}
 	props := g.deps.Kernel.Props(func() actor.Actor { return f }, kernel.PropsOptions{MailboxLimit: -1})
 	pid, err := g.deps.Kernel.SpawnIn("connections", props)
 	if err != nil {
 		return nil, nil, messages.FailRetryable(messages.CodeDraining, "the server is shutting down")
 	}
+	// Set before the first message: nothing is sent to the actor but what this causes.
+	f.ask = func(cmd messages.Command) { g.deps.Directory.Send(key, 0, cmd, pid) }
 	turn.Subscribe = true
-	g.deps.Directory.Send(key, 0, turn, pid)
+	f.ask(turn)
 	return f, func() { g.deps.Kernel.Root().Stop(pid) }, nil
 }
 
@@ -46,15 +57,25 @@ func (f *follower) Receive(ctx actor.Context) {
 	case *messages.DeliveryIntent:
 		f.item(m)
 	case *session.Lost, *actor.Stopping, *actor.Restarting:
-		f.found(nil)
+		f.found(turnEnd{})
 	}
 }
 
 func (f *follower) answered(reply messages.Reply) {
-	if m, ok := reply.(*messages.TurnAccepted); ok {
+	switch m := reply.(type) {
+	case *messages.TurnFound:
+		// The session sends in order: if a final belonged to this end it would be here.
+		f.found(turnEnd{status: m.GetTurn()})
+		return
+	case *messages.TurnAccepted:
 		f.turn, f.run = m.GetTurnId(), m.GetRunId()
 		if messages.TurnState(m.GetState()).Ended() && m.GetMergedInto() == "" {
-			f.found(nil) // of an earlier submission
+			f.ask(&messages.GetTurn{TurnId: f.turn})
+		}
+	case *messages.Failure:
+		if f.turn != "" { // of GetTurn
+			f.found(turnEnd{})
+			return
 		}
 	}
 	select {
@@ -67,7 +88,7 @@ func (f *follower) item(m *messages.DeliveryIntent) {
 	switch body := m.GetBody().(type) {
 	case *messages.DeliveryIntent_RouterResponse:
 		if body.RouterResponse.GetRunId() == f.run || slices.Contains(body.RouterResponse.GetTurnIds(), f.turn) {
-			f.found(m)
+			f.found(turnEnd{final: m})
 		}
 	case *messages.DeliveryIntent_TurnState:
 		if body.TurnState.GetTurnId() == f.turn {
@@ -76,21 +97,23 @@ func (f *follower) item(m *messages.DeliveryIntent) {
 	}
 }
 
-// moved: the turn has its end. If a run answers it that run's final follows.
+// moved: the turn has its end. A canceled one may or may not have had a run; if it had, its final is on the way.
 func (f *follower) moved(m *messages.TurnStateChanged) {
-	switch {
-	case m.GetMergedInto() != "":
+	switch messages.TurnState(m.GetState()) {
+	case messages.TurnMerged:
 		f.run = messages.RunIDOf(m.GetMergedInto())
-	case m.GetSteeredInto() != "":
+	case messages.TurnSteered:
 		f.run = m.GetSteeredInto()
-	case m.GetRunId() == "":
-		f.found(nil)
+	case messages.TurnCancelled, messages.TurnWithdrawn, messages.TurnExpired:
+		f.ask(&messages.GetTurn{TurnId: f.turn})
+	case messages.TurnQueued, messages.TurnOffered, messages.TurnRunning, // no ends
+		messages.TurnAnswered, messages.TurnFailed, messages.TurnInterrupted, messages.TurnIncomplete: // of a run
 	}
 }
 
-func (f *follower) found(m *messages.DeliveryIntent) {
+func (f *follower) found(end turnEnd) {
 	select {
-	case f.final <- m:
+	case f.end <- end:
 	default:
 	}
 }

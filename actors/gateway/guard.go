@@ -109,6 +109,7 @@ func (g *Gateway) observed(next http.Handler) http.Handler {
 				slog.String(messages.AttrRoute, r.Pattern), slog.Int(messages.AttrStatus, rec.status),
 				slog.Int64(messages.AttrBytes, rec.bytes), slog.Int64(messages.AttrDuration, time.Since(begun).Milliseconds()))
 		}()
+		limitBody(w, r)
 		next.ServeHTTP(rec, r)
 	})
 }

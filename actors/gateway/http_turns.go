@@ -109,14 +109,17 @@ func (g *Gateway) awaitTurn(
 	ctx context.Context, key messages.Key, f *follower, accepted *messages.TurnAccepted,
 ) (protocol.ServerFrame, error) {
 	select {
-	case item := <-f.final:
-		if item != nil {
-			return itemFrame(item), nil
+	case end := <-f.end:
+		if end.final != nil {
+			return itemFrame(end.final), nil
+		}
+		if end.status != nil {
+			return endedFrame(key, accepted, end.status), nil
 		}
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	// It ended earlier or in another way, or the session was restarted: ask.
+	// The session was restarted: the turn's end is in the journal, or will be.
 	turn := accepted.GetTurnId()
 	for {
 		status, err := g.client.Turn(ctx, key, turn)

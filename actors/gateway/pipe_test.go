@@ -209,7 +209,7 @@ func TestAClientThatNeverReadsIsCutAtTheLimit(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, _ *pipes) {
 		stuck, well := s.dial(), s.dial()
 		stuck.ask("subscribe", "session_id", "s1")
-		for range 5 {
+		for range 20 {
 			well.ask("chat_input", "session_id", "s1", "text", "hi")
 			well.until("router_response")
 		}
@@ -221,7 +221,7 @@ func TestAClientThatNeverReadsIsCutAtTheLimit(t *testing.T) {
 			}
 		}
 		well.goesOn(t)
-	}, func(set *settings) { set.gateway.OutboxBytes = 2000 })
+	}, func(set *settings) { set.gateway.OutboxBytes = 20_000 })
 }
 
 func TestAClientThatAsksWithoutReadingIsNotReadFrom(t *testing.T) {

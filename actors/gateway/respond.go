@@ -16,8 +16,9 @@ import (
 )
 
 const (
-	// readBodyWithin bounds the wait for a request's body, writeWithin that for a client to take an answer.
-	readBodyWithin = 30 * time.Second
+	// readBodyWithin bounds the wait for a request's body, writeWithin that for a client to take an answer, which may have to
+	// wait for the body.
+	readBodyWithin = 20 * time.Second
 	writeWithin    = 30 * time.Second
 	// answerWithin bounds the wait for a session.
 	answerWithin = time.Minute
@@ -87,21 +88,27 @@ func respondFailed(w http.ResponseWriter, err error) { respondError(w, journalFa
 
 // readBody reads the whole body within its limits; false: the answer has been given.
 func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(readBodyWithin)) // not all readers can
 	var body bytes.Buffer
 	_, err := io.Copy(&body, http.MaxBytesReader(w, r.Body, g.config.MaxBodyBytes))
-	_ = control.SetReadDeadline(time.Time{})
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		respondError(w, messages.Fail(messages.CodeInputTooLarge, fmt.Sprintf("the body is over %d bytes", tooLarge.Limit)))
-		return nil, false
-	case err != nil:
-		respondError(w, messages.Fail(messages.CodeBadFrame, "the body cannot be read"))
-		return nil, false
+	if err == nil {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // see limitBody
+		return body.Bytes(), true
 	}
-	return body.Bytes(), true
+	w.Header().Set("Connection", "close") // else the server waits for the rest
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		respondError(w, messages.Fail(messages.CodeInputTooLarge, fmt.Sprintf("the body is over %d bytes", tooLarge.Limit)))
+	} else {
+		respondError(w, messages.Fail(messages.CodeBadFrame, "the body cannot be read"))
+	}
+	return nil, false
+}
+
+// limitBody bounds the wait for a body, also for one that nobody reads: net/http waits for it before it answers.
+func limitBody(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength != 0 {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readBodyWithin)) // not all readers can
+	}
 }
 
 // pathKey gives the session of the path; false: the answer has been given.

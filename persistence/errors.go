@@ -24,9 +24,11 @@ func (e *ConflictError) Error() string {
 // Unwrap makes it ErrConflict.
 func (e *ConflictError) Unwrap() error { return ErrConflict }
 
-// CorruptError is ErrCorrupt with the place.
+// CorruptError is ErrCorrupt with the place, as far as it is known.
 type CorruptError struct {
-	Key    messages.Key
+	// Key is zero if the damage hides the session's name.
+	Key messages.Key
+	// Stream is 0 if the damage is in the session's row or index, not in a record.
 	Stream messages.Stream
 	// Seq is the first record that cannot be trusted.
 	Seq    uint64
@@ -36,7 +38,13 @@ type CorruptError struct {
 
 // Error implements error.
 func (e *CorruptError) Error() string {
-	text := fmt.Sprintf("session %s, %s record %d: %s", e.Key, e.Stream, e.Seq, e.Reason)
+	text := e.Reason
+	if e.Stream != 0 {
+		text = fmt.Sprintf("%s record %d: %s", e.Stream, e.Seq, text)
+	}
+	if e.Key != (messages.Key{}) {
+		text = fmt.Sprintf("session %s, %s", e.Key, text)
+	}
 	if e.Err != nil {
 		return text + ": " + e.Err.Error()
 	}

@@ -98,7 +98,7 @@ func (r *appendRequest) encode(batch *persistence.Batch) {
 			return
 		}
 		r.records[i] = encoded{rec.Stream, rec.Seq, buf[start:len(buf):len(buf)]}
-		ids.Write(rec.ID[:]) //nolint:errcheck,revive // a hash does not fail
+		ids.Write(rec.ID[:])
 		r.lastTime = nanos(rec.Time)
 	}
 	copy(r.ids[:], ids.Sum(nil))

@@ -35,8 +35,8 @@ func TestChild(t *testing.T) {
 	require.NoError(t, err)
 	lines := make(chan string, childWriters)
 	for i := range childWriters {
+		w := newOwner(t, j, messages.SessionID(fmt.Sprintf("s%d", i)))
 		go func() {
-			w := newOwner(t, j, messages.SessionID(fmt.Sprintf("s%d", i)))
 			for n := 1; ; n++ {
 				if err := w.append(1 + n%5); err != nil {
 					lines <- "error " + err.Error()

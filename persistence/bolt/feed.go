@@ -24,25 +24,16 @@ func (j *Journal) Feed(
 		}
 		f := feed{j: j, after: after.N, scanned: after.N, keys: make(map[number]messages.Key)}
 		for {
-			j.mu.Lock()
-			grown := j.grown // taken before reading: what comes later closes it
-			j.mu.Unlock()
-			err := context.Cause(ctx)
-			if err == nil {
-				err = f.read()
-			}
+			grown, err := f.read(ctx)
 			if err != nil {
 				yield(persistence.FeedRecord{}, fmt.Errorf("feed after %d: %w", f.after, err))
 				return
 			}
-			if !f.yield(yield) {
+			if !f.yield(yield) || (!f.more && !follow) {
 				return
 			}
 			if f.more {
 				continue
-			}
-			if !follow {
-				return
 			}
 			select {
 			case <-ctx.Done():
@@ -90,9 +81,16 @@ type feedPlace struct {
 // maxFeedKeys bounds what a feed remembers of sessions.
 const maxFeedKeys = 4096
 
-func (f *feed) read() error {
+// read fills the chunk; grown is closed when there is more than it saw.
+func (f *feed) read(ctx context.Context) (grown <-chan struct{}, err error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	f.j.mu.Lock()
+	grown = f.j.grown // taken before the transaction: what is stored later closes it
+	f.j.mu.Unlock()
 	f.data, f.entries, f.more = f.data[:0], f.entries[:0], false
-	return f.j.view(func(tx *bbolt.Tx) error {
+	return grown, f.j.view(func(tx *bbolt.Tx) error {
 		records := tx.Bucket(bucketRecords)
 		c := tx.Bucket(bucketFeed).Cursor()
 		n := 0

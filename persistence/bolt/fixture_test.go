@@ -22,7 +22,7 @@ func newOwner(t testing.TB, j *Journal, id messages.SessionID) *owner {
 	key := messages.NewKey(id)
 	c, err := j.Claim(t.Context(), key, persistence.Owner{})
 	require.NoError(t, err)
-	return &owner{j, key, persistence.Expect{Epoch: c.Epoch, EventHead: c.EventHead, LedgerHead: c.LedgerHead}}
+	return &owner{j, key, persistence.Expect(c)}
 }
 
 func eventOf(payload []byte) messages.Record {

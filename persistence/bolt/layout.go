@@ -199,7 +199,7 @@ func (r *row) size() int { return crcLen + rowFixed + len(r.key.Tenant) + len(r.
 
 // encode writes the row to dst, which is empty.
 func (r *row) encode(dst, key []byte) []byte {
-	b := append(dst, 0, 0, 0, 0)
+	dst = append(dst, 0, 0, 0, 0)
 	var flags byte
 	if r.open {
 		flags |= rowOpen
@@ -207,15 +207,15 @@ func (r *row) encode(dst, key []byte) []byte {
 	if r.deleted {
 		flags |= rowDeleted
 	}
-	b = append(b, flags)
+	dst = append(dst, flags)
 	for _, f := range [...]uint64{
 		r.eventHead, r.ledgerHead, r.ledgerStart, r.epoch, uint64(r.lastAppend), r.lastEvent, //nolint:gosec // the bits are kept
 	} {
-		b = binary.BigEndian.AppendUint64(b, f)
+		dst = binary.BigEndian.AppendUint64(dst, f)
 	}
-	b = append(b, r.lastIDs[:]...)
-	b = append(b, byte(len(r.key.Tenant)))
-	return seal(key, append(append(b, r.key.Tenant...), r.key.Session...))
+	dst = append(dst, r.lastIDs[:]...)
+	dst = append(dst, byte(len(r.key.Tenant)))
+	return seal(key, append(append(dst, r.key.Tenant...), r.key.Session...))
 }
 
 func decodeRow(n number, key, v []byte) (*row, error) {
@@ -269,9 +269,9 @@ func (r *row) start(stream messages.Stream) uint64 {
 
 // encodeFeed writes a feed entry to dst, which is empty.
 func encodeFeed(dst, key []byte, n number, seq uint64) []byte {
-	b := append(dst, 0, 0, 0, 0)
-	b = binary.BigEndian.AppendUint64(b, uint64(n))
-	return seal(key, binary.BigEndian.AppendUint64(b, seq))
+	dst = append(dst, 0, 0, 0, 0)
+	dst = binary.BigEndian.AppendUint64(dst, uint64(n))
+	return seal(key, binary.BigEndian.AppendUint64(dst, seq))
 }
 
 func decodeFeed(key, v []byte) (number, uint64, error) {

@@ -191,7 +191,7 @@ func create(path string) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(tmp.Name()) //nolint:errcheck // a leftover is harmless
+	defer os.Remove(tmp.Name()) // a leftover is harmless
 	if err := tmp.Close(); err != nil {
 		return err
 	}

@@ -211,24 +211,41 @@ func (j *Journal) Sessions(
 	ctx context.Context, tenant messages.TenantID, after messages.SessionID,
 ) iter.Seq2[persistence.SessionInfo, error] {
 	prefix := append([]byte(tenant), 0)
-	from := append(bytes.Clone(prefix), after...)
-	return j.rowChunks(ctx, "sessions", bucketIDs, prefix, from, func(tx *bbolt.Tx, k, v []byte) (*row, error) {
-		return rowOf(tx, messages.Key{Tenant: tenant, Session: messages.SessionID(k[len(prefix):])}, k, v)
+	return j.scanRows(ctx, "sessions", rowScan{
+		bucket: bucketIDs,
+		prefix: prefix,
+		from:   append(bytes.Clone(prefix), after...),
+		load: func(tx *bbolt.Tx, k, v []byte) (*row, error) {
+			return rowOf(tx, messages.Key{Tenant: tenant, Session: messages.SessionID(k[len(prefix):])}, k, v)
+		},
 	})
 }
 
 // OpenSessions implements persistence.Journal.
 func (j *Journal) OpenSessions(ctx context.Context) iter.Seq2[persistence.SessionInfo, error] {
-	return j.rowChunks(ctx, "open sessions", bucketOpen, nil, nil, func(tx *bbolt.Tx, k, _ []byte) (*row, error) {
-		r, err := rowAt(tx, number(uint64Of(k)))
-		if err == nil && !r.deleted && !r.open {
-			err = fmt.Errorf("%w: it is not open", errDamaged)
-		}
-		if err != nil {
-			return nil, &persistence.CorruptError{Reason: "row of an open session", Err: err}
-		}
-		return r, nil
+	return j.scanRows(ctx, "open sessions", rowScan{
+		bucket: bucketOpen,
+		load: func(tx *bbolt.Tx, k, _ []byte) (*row, error) {
+			r, err := rowAt(tx, number(uint64Of(k)))
+			if err == nil && !r.deleted && !r.open {
+				err = fmt.Errorf("%w: it is not open", errDamaged)
+			}
+			if err != nil {
+				return nil, &persistence.CorruptError{Reason: "row of an open session", Err: err}
+			}
+			return r, nil
+		},
 	})
+}
+
+// rowScan yields the live rows that the keys of a bucket lead to, in chunks.
+type rowScan struct {
+	bucket []byte
+	prefix []byte // of the keys
+	from   []byte // last key read; the scan goes on behind it
+	more   bool   // the chunk ended before the keys
+	load   func(tx *bbolt.Tx, k, v []byte) (*row, error)
+	rows   []rowOrError
 }
 
 // rowOrError is a row to yield, or the damage found in its place.
@@ -237,50 +254,54 @@ type rowOrError struct {
 	err error
 }
 
-// rowChunks yields the live rows that the keys of a bucket lead to, from behind a key on, while they have the prefix.
-func (j *Journal) rowChunks(
-	ctx context.Context, what string, bucket, prefix, from []byte, load func(*bbolt.Tx, []byte, []byte) (*row, error),
-) iter.Seq2[persistence.SessionInfo, error] {
+func (j *Journal) scanRows(ctx context.Context, what string, scan rowScan) iter.Seq2[persistence.SessionInfo, error] {
 	return func(yield func(persistence.SessionInfo, error) bool) {
-		from := from
-		for more := true; more; {
-			var rows []rowOrError
+		s := scan
+		for s.more = true; s.more; {
 			err := context.Cause(ctx)
 			if err == nil {
-				err = j.view(func(tx *bbolt.Tx) error {
-					more = false
-					c := tx.Bucket(bucket).Cursor()
-					k, v := c.Seek(from)
-					if k != nil && bytes.Equal(k, from) {
-						k, v = c.Next()
-					}
-					for n := 0; k != nil && bytes.HasPrefix(k, prefix); k, v = c.Next() {
-						if n++; n > chunkRecords {
-							more = true
-							return nil
-						}
-						from = bytes.Clone(k)
-						r, err := load(tx, k, v)
-						if err != nil || !r.deleted {
-							rows = append(rows, rowOrError{r, err})
-						}
-					}
-					return nil
-				})
+				err = j.view(s.read)
 			}
 			if err != nil {
 				yield(persistence.SessionInfo{}, fmt.Errorf("%s: %w", what, err))
 				return
 			}
-			for _, r := range rows {
-				var info persistence.SessionInfo
-				if r.err == nil {
-					info = r.row.info()
-				}
-				if !yield(info, r.err) {
-					return
-				}
+			if !s.yield(yield) {
+				return
 			}
 		}
 	}
+}
+
+func (s *rowScan) read(tx *bbolt.Tx) error {
+	s.rows, s.more = nil, false
+	c := tx.Bucket(s.bucket).Cursor()
+	k, v := c.Seek(s.from)
+	if k != nil && bytes.Equal(k, s.from) {
+		k, v = c.Next()
+	}
+	for n := 0; k != nil && bytes.HasPrefix(k, s.prefix); k, v = c.Next() {
+		if n++; n > chunkRecords {
+			s.more = true
+			return nil
+		}
+		s.from = bytes.Clone(k)
+		if r, err := s.load(tx, k, v); err != nil || !r.deleted {
+			s.rows = append(s.rows, rowOrError{r, err})
+		}
+	}
+	return nil
+}
+
+func (s *rowScan) yield(yield func(persistence.SessionInfo, error) bool) bool {
+	for _, r := range s.rows {
+		var info persistence.SessionInfo
+		if r.err == nil {
+			info = r.row.info()
+		}
+		if !yield(info, r.err) {
+			return false
+		}
+	}
+	return true
 }

@@ -71,14 +71,11 @@ func verify(f io.ReaderAt, size int64) (oldMeta bool, err error) {
 func newestMeta(f io.ReaderAt, size int64) (newest boltMeta, oldMeta bool, err error) {
 	first, firstErr := readMeta(f, 0)
 	if firstErr == nil {
-		second, err := readMeta(f, int64(first.pageSize))
-		switch {
-		case err != nil:
-			return first, true, nil
-		case second.txid > first.txid:
+		second, secondErr := readMeta(f, int64(first.pageSize))
+		if secondErr == nil && second.txid > first.txid {
 			return second, false, nil
 		}
-		return first, false, nil
+		return first, secondErr != nil, nil
 	}
 	for pageSize := int64(1 << 10); pageSize <= 1<<16; pageSize <<= 1 {
 		if second, err := readMeta(f, pageSize); err == nil && int64(second.pageSize) == pageSize {
@@ -102,7 +99,7 @@ func readMeta(f io.ReaderAt, offset int64) (boltMeta, error) {
 	}
 	b := page[pageHeader:]
 	sum := fnv.New64a()
-	sum.Write(b[:metaLen-8]) //nolint:errcheck,revive // a hash does not fail
+	sum.Write(b[:metaLen-8])
 	if order.Uint32(b) != boltMagic || order.Uint32(b[4:]) != boltVersion || order.Uint64(b[56:]) != sum.Sum64() {
 		return boltMeta{}, fmt.Errorf("meta page at %d is damaged", offset)
 	}

@@ -2,6 +2,7 @@ package journaltest
 
 import (
 	"fmt"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -139,12 +140,12 @@ func testOrder(t *testing.T, d Driver) {
 		const n = 300
 		order := make(chan int, n)
 		for i := range n {
-			batch := batchOf(event(fmt.Sprint(i)))
+			batch := batchOf(event(strconv.Itoa(i)))
 			expect := w.expect
-			switch {
-			case i%10 == 3:
+			switch i % 10 {
+			case 3:
 				batch = persistence.Batch{} // refused at once, and still not before its turn
-			case i%10 == 7:
+			case 7:
 				expect.EventHead += 1000
 			default:
 				w.expect.EventHead++

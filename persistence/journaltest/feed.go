@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -79,8 +80,8 @@ func testFeed(t *testing.T, d Driver) {
 		}()
 		require.Equal(t, "0", <-texts)
 		for i := 1; i < 50; i++ {
-			w.append(t, batchOf(event(fmt.Sprint(i)), ledger("l")))
-			require.Equal(t, fmt.Sprint(i), <-texts)
+			w.append(t, batchOf(event(strconv.Itoa(i)), ledger("l")))
+			require.Equal(t, strconv.Itoa(i), <-texts)
 		}
 		cancel(cause)
 		require.ErrorIs(t, <-ended, cause)

@@ -26,9 +26,7 @@ func claim(t *testing.T, j persistence.Journal, key messages.Key) *writer {
 	t.Helper()
 	c, err := j.Claim(t.Context(), key, persistence.Owner{Node: "node-1"})
 	require.NoError(t, err)
-	return &writer{j: j, key: key, expect: persistence.Expect{
-		Epoch: c.Epoch, EventHead: c.EventHead, LedgerHead: c.LedgerHead,
-	}}
+	return &writer{j: j, key: key, expect: persistence.Expect(c)}
 }
 
 // try appends what the writer believes to be next, and waits for the answer.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -42,7 +43,7 @@ func testReplay(t *testing.T, d Driver) {
 		w := claim(t, j, session)
 		const appends, each = 6, 250
 		for i := range appends {
-			w.append(t, batchOf(append(events(fmt.Sprint(i), each), ledger("l"))...))
+			w.append(t, batchOf(append(events(strconv.Itoa(i), each), ledger("l"))...))
 		}
 		got := payloads(t, j, session, messages.StreamEvents, 0)
 		require.Len(t, got, appends*each)
@@ -91,7 +92,7 @@ func testReplay(t *testing.T, d Driver) {
 	})
 	rule(t, d, "FoldsWithTheReducersErrorAndPlace", func(t *testing.T, j persistence.Journal) {
 		claim(t, j, session).append(t, batchOf(events("e", 3)...))
-		count := func(n int, rec messages.Record) (int, error) { return n + 1, nil }
+		count := func(n int, _ messages.Record) (int, error) { return n + 1, nil }
 		n, head, err := persistence.Replay(t.Context(), j, session, messages.StreamEvents, 1, 10, count)
 		require.NoError(t, err)
 		require.Equal(t, 12, n)
@@ -137,8 +138,12 @@ func testIndex(t *testing.T, d Driver) {
 		require.Equal(t, "none", lookup(t, j, other.key, turn, "a"))
 		batch = batchOf(ledger("l"))
 		batch.Index = []persistence.IndexPut{
-			put(turn, "a", "3"), {Index: idem, Name: "a"}, {Index: turn, Name: "never was"},
-			put(turn, "z", "10"), {Index: turn, Name: "z"}, put(turn, "z", "11"),
+			put(turn, "a", "3"),
+			{Index: idem, Name: "a"},
+			{Index: turn, Name: "never was"},
+			put(turn, "z", "10"),
+			{Index: turn, Name: "z"},
+			put(turn, "z", "11"),
 		}
 		w.append(t, batch)
 		require.Equal(t, "3", lookup(t, j, session, turn, "a"))

@@ -107,7 +107,7 @@ func (j *Journal) store(op *appendOp) (persistence.Appended, error) {
 	for i := range ids {
 		ids[i] = op.batch.Records[i].ID
 	}
-	if op.expect.Epoch == s.claim && op.expect.Epoch == s.info.Epoch && slices.Equal(ids, s.lastIDs) {
+	if epoch := op.expect.Epoch; epoch == s.claim && s.claim == s.info.Epoch && slices.Equal(ids, s.lastIDs) {
 		res := s.lastEnds
 		res.Duplicate = true
 		return res, nil

@@ -10,8 +10,9 @@ import (
 	"github.com/correx/correx-actors/messages"
 )
 
-// diffStates tells the first difference of what two states recorded; "" = none. What is live dies with an activation.
-func diffStates(a, b session.State) string {
+// DiffStates tells the first difference of what two states recorded; "" = none. It does not look at what is live, which dies with
+// an activation.
+func DiffStates(a, b session.State) string {
 	if a.Key != b.Key {
 		return fmt.Sprintf("key %s, %s", a.Key, b.Key)
 	}

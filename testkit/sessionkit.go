@@ -162,7 +162,7 @@ func (k *SessionKit) Restart() Result {
 	k.t.Helper()
 	k.activate()
 	replayed := k.Replay()
-	if diff := diffStates(replayed, k.state); diff != "" {
+	if diff := DiffStates(replayed, k.state); diff != "" {
 		k.failf("replay of all stored records (first) differs from the state that decided them: %s", diff)
 	}
 	k.check.output.restarted()
@@ -212,14 +212,14 @@ func (k *SessionKit) run(cmd session.Command) Result {
 	k.remember(cmd)
 	before := k.state
 	d := session.Decide(before, k.cfg, cmd, k.now)
-	if diff := diffStates(k.folded, before); diff != "" {
+	if diff := DiffStates(k.folded, before); diff != "" {
 		k.failf("Decide changed the state (second) that it was given: %s", diff)
 	}
 	result, err := k.store(d)
 	if err != nil {
 		k.failf("%v", err)
 	}
-	if diff := diffStates(k.folded, d.Next); diff != "" {
+	if diff := DiffStates(k.folded, d.Next); diff != "" {
 		k.failf("the stored records fold to a state (first) that differs from the decision's (second): %s", diff)
 	}
 	k.state = d.Next

@@ -227,8 +227,9 @@ func contentHash(req *messages.SubmitTurn) []byte {
 	return h.Sum(nil)
 }
 
-// cut bounds s for an error message, on a rune border.
+// cut makes what a caller gave fit for an error message: bounded, on a rune border, and valid UTF-8.
 func cut(s string, limit int) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
 	if len(s) <= limit {
 		return s
 	}

@@ -1,0 +1,330 @@
+package session_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/correx/correx-actors/core/session"
+	"github.com/correx/correx-actors/messages"
+	"github.com/correx/correx-actors/testkit"
+)
+
+// walk drives a session with random commands, crashes, stops and clock jumps. The kit checks the invariants after each
+// command; the walk predicts the answers to submissions with a dumb twin.
+type walk struct {
+	t    testing.TB
+	kit  *testkit.SessionKit
+	pick func(n int) int // 0 <= pick(n) < n
+	twin twin
+	// log holds every record in the order of the appends, never pruned.
+	log []messages.Record
+}
+
+// twin knows what a user may expect of a session: turns are admitted, wait in order, and end.
+type twin struct {
+	open  []string
+	byKey map[string]known
+}
+
+type known struct {
+	turn  string
+	req   *messages.SubmitTurn
+	until time.Time
+}
+
+func newWalk(t testing.TB, pick func(n int) int) *walk {
+	t.Helper()
+	cfg := session.DefaultConfig()
+	cfg.QueueLimit, cfg.KeepLast, cfg.IdempotencyWindow = 1+pick(5), 1+pick(3), time.Hour
+	cfg.CheckpointEvery, cfg.MaxFinals, cfg.RecoveryMaxAttempts = 4+pick(40), 1000, 1+pick(3)
+	return &walk{t: t, pick: pick, kit: testkit.NewSessionKit(t, testkit.WithConfig(cfg)), twin: twin{byKey: make(map[string]known)}}
+}
+
+func (w *walk) one(options ...string) string { return options[w.pick(len(options))] }
+
+func (w *walk) chance(percent int) bool { return w.pick(100) < percent }
+
+// step does one random thing.
+func (w *walk) step() {
+	w.t.Helper()
+	w.clock()
+	if w.kit.State().Live.Draining && w.chance(30) {
+		w.restart()
+		return
+	}
+	switch n := w.pick(100); {
+	case n < 30:
+		w.submit()
+	case n < 47:
+		w.run(session.RunStreamed{RunID: w.staleRun(), Attempt: 1, Text: w.one("a", "bc ", "déf", "")})
+	case n < 52:
+		w.run(session.RunPhased{Phase: messages.Phase(w.one("starting_engine", "streaming", "finalizing", "aborted", ""))})
+	case n < 70:
+		w.finish()
+	case n < 77:
+		w.abort()
+	case n < 79:
+		w.run(session.GraceOver{RunID: w.staleRun(), Attempt: 1})
+	case n < 84:
+		w.record()
+	case n < 86:
+		w.config()
+	case n < 89:
+		w.run(session.Ack{Seq: w.kit.State().Live.NextSeq * uint64(w.pick(11)) / 10})
+	case n < 91:
+		w.run(session.Tick{})
+	case n < 92:
+		w.run(session.Touch{})
+	case n < 93:
+		w.run(session.Drain{})
+	case n < 94:
+		w.run(session.Suspend{})
+	case n < 97:
+		// A crash between the decision and the append: nothing of it happened.
+		before := w.kit.State()
+		w.kit.Decide(session.RunFinished{Outcome: messages.OutcomeCompleted, Content: "lost"})
+		require.Empty(w.t, testkit.DiffStates(before, w.kit.State()))
+		w.restart()
+	default:
+		w.restart()
+	}
+}
+
+// clock lets time pass: mostly little, sometimes hours, sometimes backward.
+func (w *walk) clock() {
+	switch n := w.pick(100); {
+	case n < 70:
+		w.kit.Advance(time.Duration(w.pick(1000)) * time.Millisecond)
+	case n < 72:
+		w.kit.Advance(time.Duration(w.pick(90)) * time.Minute)
+	case n < 74:
+		w.kit.Advance(-time.Duration(w.pick(90)) * time.Minute)
+	}
+}
+
+func (w *walk) run(cmd session.Command) testkit.Result {
+	w.t.Helper()
+	r := w.kit.Run(cmd)
+	w.note(r)
+	return r
+}
+
+func (w *walk) restart() {
+	w.t.Helper()
+	w.note(w.kit.Restart())
+}
+
+// note lets the twin see what ended.
+func (w *walk) note(r testkit.Result) {
+	w.log = append(w.log, r.Records...)
+	for _, record := range r.Ledger {
+		switch record := record.(type) {
+		case *messages.RunEnded:
+			w.twin.end(record.GetTurnIds()...)
+		case *messages.TurnEnded:
+			w.twin.end(record.GetTurnId())
+		}
+	}
+}
+
+func (m *twin) end(ids ...string) {
+	var left []string
+	for _, id := range m.open {
+		if !contains(ids, id) {
+			left = append(left, id)
+		}
+	}
+	m.open = left
+}
+
+func contains(ids []string, id string) bool {
+	for _, other := range ids {
+		if other == id {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *walk) submit() {
+	w.t.Helper()
+	req := &messages.SubmitTurn{
+		Text: w.one("one", "two", "three", " ", ""), Mode: w.one("", "CHAT", "STEERING", "STEERING", "loud"),
+		QueueMode: w.one("", "collect", "Collect", "steer"), Sender: w.one("", "ann"),
+		IdempotencyKey: w.one("", "", "k1", "k2", "k3", "k4", "k5", "k6"),
+	}
+	if w.chance(50) {
+		req.Text, req.Mode, req.QueueMode = w.one("one", "two"), w.one("", "STEERING"), ""
+	}
+	want := w.predict(req)
+	r := w.run(session.Submit{Request: req})
+	var got string
+	switch reply := r.Reply.(type) {
+	case *messages.Failure:
+		got = reply.GetCode()
+	case *messages.TurnAccepted:
+		got = fmt.Sprintf("%s %s %d", reply.GetDisposition(), reply.GetTurnId(), reply.GetPosition())
+		if reply.GetDisposition() != string(messages.DispositionDuplicate) {
+			w.twin.admit(req, reply.GetTurnId(), r.State.Ledger.LastTime.Add(w.kit.Config().IdempotencyWindow))
+		}
+	default:
+		got = fmt.Sprintf("%T", reply)
+	}
+	require.True(w.t, strings.HasPrefix(got, want), "%v: want %s, got %s", req, want, got)
+}
+
+func (m *twin) admit(req *messages.SubmitTurn, id string, until time.Time) {
+	m.open = append(m.open, id)
+	if key := req.GetIdempotencyKey(); key != "" {
+		m.byKey[key] = known{id, req, until}
+	}
+}
+
+// predict says how the answer to a submission begins.
+func (w *walk) predict(req *messages.SubmitTurn) string {
+	s := w.kit.State()
+	now := w.kit.Now()
+	if now.Before(s.Ledger.LastTime) {
+		now = s.Ledger.LastTime
+	}
+	switch {
+	case strings.TrimSpace(req.GetText()) == "":
+		return string(messages.CodeEmptyInput)
+	case req.GetMode() == "loud":
+		return string(messages.CodeInvalidMode)
+	case req.GetQueueMode() == "steer":
+		return string(messages.CodeInvalidQueueMode)
+	}
+	if k, ok := w.twin.byKey[req.GetIdempotencyKey()]; ok && (contains(w.twin.open, k.turn) || now.Before(k.until)) {
+		if same(k.req, req) {
+			return string(messages.DispositionDuplicate) + " " + k.turn
+		}
+		return string(messages.CodeIdempotencyConflict)
+	}
+	switch open := len(w.twin.open); {
+	case s.Live.Draining:
+		return string(messages.CodeDraining)
+	case open == 0:
+		return string(messages.DispositionStarted)
+	case len(s.Ledger.Queue) >= w.kit.Config().QueueLimit:
+		return string(messages.CodeQueueFull)
+	default:
+		return string(messages.DispositionQueued) + " turn_"
+	}
+}
+
+func same(a, b *messages.SubmitTurn) bool {
+	mode := func(r *messages.SubmitTurn) string {
+		if r.GetMode() == "" {
+			return "CHAT"
+		}
+		return r.GetMode()
+	}
+	return a.GetText() == b.GetText() && mode(a) == mode(b) && a.GetSender() == b.GetSender() &&
+		strings.EqualFold(a.GetQueueMode(), b.GetQueueMode())
+}
+
+func (w *walk) finish() {
+	w.t.Helper()
+	c := session.RunFinished{RunID: w.staleRun(), Attempt: 1, Outcome: messages.OutcomeCompleted, Content: w.one("", "yes", "no")}
+	switch w.pick(6) {
+	case 0:
+		c.Outcome, c.Error = messages.OutcomeFailed, messages.Fail(messages.CodeProviderError, "no")
+	case 1:
+		c.Outcome, c.Error = messages.OutcomeIncomplete, messages.FailRetryable(messages.CodeTruncated, "cut")
+	case 2:
+		c.Outcome, c.FinishReason = messages.OutcomeIncomplete, "length"
+	case 3:
+		c.Outcome = messages.OutcomeCancelled
+	}
+	w.run(c)
+}
+
+// staleRun is mostly "", which is the active run; else one that may have ended.
+func (w *walk) staleRun() string {
+	if w.chance(90) {
+		return ""
+	}
+	return fmt.Sprintf("run_%d", 1+w.pick(20))
+}
+
+func (w *walk) abort() {
+	w.t.Helper()
+	n := 1 + w.pick(20)
+	if len(w.twin.open) > 0 && w.chance(70) {
+		_, err := fmt.Sscanf(w.twin.open[w.pick(len(w.twin.open))], "turn_%d", &n)
+		require.NoError(w.t, err)
+	}
+	req := &messages.Abort{Scope: w.one("", "run", "turn", "session", "world"), Reason: w.one("", "enough")}
+	switch req.GetScope() {
+	case "run":
+		req.RunId = fmt.Sprintf("run_%d", n)
+	case "turn":
+		req.TurnId = fmt.Sprintf("turn_%d", n)
+	}
+	w.run(session.Abort{Request: req})
+}
+
+func (w *walk) record() {
+	w.t.Helper()
+	var all []messages.Event
+	for range 1 + w.pick(3) {
+		all = append(all, w.event())
+	}
+	c := session.Record{Events: all}
+	if w.chance(40) {
+		expected := w.kit.State().Router.EventSequence + uint64(w.pick(2))
+		c.Expected = &expected
+	}
+	w.run(c)
+}
+
+func (w *walk) event() messages.Event {
+	switch w.pick(8) {
+	case 0:
+		return &messages.WorkflowStarted{WorkflowId: "w"}
+	case 1:
+		return &messages.StageStarted{StageId: w.one("build", "test")}
+	case 2:
+		return &messages.StageCompleted{StageId: "build", Summary: w.one("", "built"), NextStageId: w.one("", "test")}
+	case 3:
+		return &messages.StageFailed{StageId: "test", Reason: "red"}
+	case 4:
+		return &messages.WorkflowCompleted{}
+	case 5:
+		return &messages.ForeignEvent{Type: "acme.x", Json: []byte(`{"type":"acme.x"}`)}
+	case 6:
+		return &messages.UnknownEvent{Type: "later", Version: 2, Payload: []byte{1}}
+	}
+	return &messages.SteeringNoteAdded{Content: "forged"}
+}
+
+func (w *walk) config() {
+	w.t.Helper()
+	c := &messages.SessionConfig{}
+	if w.chance(50) {
+		n := uint32(w.pick(5)) //nolint:gosec // below 5
+		c.ConversationKeepLast = &n
+	}
+	if w.chance(30) {
+		mode := w.one("collect", "COLLECT", "followup")
+		c.QueueMode = &mode
+	}
+	w.run(session.Start{Config: c})
+}
+
+// settle lets everything come to its end: no accepted message is left without one.
+func (w *walk) settle() {
+	w.t.Helper()
+	w.restart()
+	for len(w.twin.open) > 0 {
+		before := len(w.twin.open)
+		w.run(session.RunFinished{Outcome: messages.OutcomeCompleted, Content: "done"})
+		require.Less(w.t, len(w.twin.open), before, "a run that finished ends a turn")
+	}
+	require.False(w.t, w.kit.State().Ledger.Open())
+}

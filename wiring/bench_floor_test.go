@@ -103,7 +103,10 @@ func (f *floor) turn(ctx context.Context, conn *websocket.Conn, session string, 
 }
 
 func write(ctx context.Context, conn *websocket.Conn, kind, text string) error {
-	frame, err := json.Marshal(map[string]string{"type": kind, "text": text})
+	frame, err := json.Marshal(struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}{kind, text})
 	if err != nil {
 		return err
 	}

@@ -44,6 +44,7 @@ func Options(cfg Config) fx.Option {
 		fx.WithLogger(func(log *slog.Logger) fxevent.Logger {
 			quiet := &fxevent.SlogLogger{Logger: log}
 			quiet.UseLogLevel(slog.LevelDebug)
+			quiet.UseErrorLevel(slog.LevelDebug) // who starts the app tells of its errors
 			return quiet
 		}),
 	)

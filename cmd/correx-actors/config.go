@@ -6,7 +6,7 @@ import (
 
 // configFlags choose the server's configuration.
 type configFlags struct {
-	File string            `name:"config" env:"CORREX_CONFIG" type:"path" placeholder:"FILE" help:"YAML file with settings (${env})."`
+	File string            `name:"config" env:"CORREX_CONFIG" placeholder:"FILE" help:"YAML file with settings (${env})."`
 	Set  map[string]string `mapsep:"none" placeholder:"KEY=VALUE" help:"One setting, such as queue.limit=5; may be repeated."`
 }
 

@@ -32,6 +32,8 @@ type lineChat struct {
 	// held is a line from a pipe that waits for the answer before it; nil = none.
 	held *string
 	eof  bool
+	// reached: there was a connection.
+	reached bool
 	// open counts inputs and questions without an end.
 	open int
 	// running is the active run; "" = none.
@@ -79,8 +81,8 @@ func (l *lineChat) run(ctx context.Context) error {
 	return l.failure
 }
 
-// finished says whether the input has ended and everything was answered.
-func (l *lineChat) finished() bool { return l.eof && l.held == nil && l.open == 0 }
+// finished says whether the input has ended and everything was answered. No input at all still asks whether there is a server.
+func (l *lineChat) finished() bool { return l.eof && l.held == nil && l.open == 0 && l.reached }
 
 func (l *lineChat) step() error {
 	lines := l.lines
@@ -182,7 +184,7 @@ func (l *lineChat) signal(sig os.Signal) error {
 			return fmt.Errorf("left with %d turns open; their answers are kept: correx-actors chat %s", l.open, l.session)
 		}
 		return errQuit
-	case l.running != "":
+	case l.running != "" || l.open > 0:
 		l.open++
 		l.talk.Abort(l.running)
 		l.a.say("aborting the answer; Ctrl-C again leaves")

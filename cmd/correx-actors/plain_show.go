@@ -36,7 +36,7 @@ func (l *lineChat) notice(n client.Notice) error {
 
 func (l *lineChat) connected(n *client.Connected) error {
 	state := n.Start.State
-	l.running = ""
+	l.reached, l.running = true, ""
 	if state != nil && state.ActiveRun != nil {
 		l.running = state.ActiveRun.RunID
 	}

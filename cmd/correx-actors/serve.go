@@ -18,7 +18,7 @@ type serveCmd struct {
 	Listen    string `placeholder:"HOST:PORT" help:"Address to listen on (CORREX_LISTEN, 127.0.0.1:7711); port 0 picks a free one."`
 	DataDir   string `placeholder:"DIR" help:"Folder of the journal (CORREX_DATA_DIR)."`
 	Provider  string `placeholder:"NAME" help:"Who answers: auto, openai or offline (CORREX_PROVIDER)."`
-	ReadyFile string `type:"path" placeholder:"FILE" help:"Write the server's URL to this file once it serves."`
+	ReadyFile string `placeholder:"FILE" help:"Write the server's URL to this file once it serves."`
 }
 
 // errNow ends a stop that a second signal cut short.

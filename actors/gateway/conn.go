@@ -94,14 +94,7 @@ func (c *conn) Receive(ctx actor.Context) {
 
 // asked passes a command on.
 func (c *conn) asked(m *incoming) {
-	var ok bool
-	switch m.cmd.(type) {
-	case *messages.Subscribe, *messages.SubmitTurn:
-		ok = c.expect(m.key)
-	default:
-		ok = true
-	}
-	if !ok {
+	if subscribes(m.cmd) && !c.expect(m.key) {
 		c.send(failureFrame(m.id, m.key, messages.FailRetryable(messages.CodeRateLimited,
 			"this connection follows too many sessions; unsubscribe from some or use another connection")), true)
 		return
@@ -110,6 +103,17 @@ func (c *conn) asked(m *incoming) {
 		c.subs[m.key.Session].leaving++
 	}
 	c.ask(&request{incoming: *m})
+}
+
+// subscribes says whether the command makes its sender a subscriber if it is accepted.
+func subscribes(cmd messages.Command) bool {
+	switch cmd.(type) {
+	case *messages.Subscribe, *messages.SubmitTurn:
+		return true
+	case *messages.StartSession, *messages.RecordEvents, *messages.Unsubscribe, *messages.GetSession, *messages.GetTurn,
+		*messages.Abort, *messages.AckFinals, *messages.GetContext:
+	}
+	return false
 }
 
 func (c *conn) ask(r *request) {
@@ -157,6 +161,8 @@ func (c *conn) track(r *request, reply messages.Reply) protocol.ServerFrame {
 		}
 	case *messages.Unsubscribe:
 		c.left(r.key, reply)
+	case *messages.StartSession, *messages.RecordEvents, *messages.GetSession, *messages.GetTurn, *messages.Abort,
+		*messages.AckFinals, *messages.GetContext:
 	}
 	return answerFrame(r.id, r.key, reply)
 }

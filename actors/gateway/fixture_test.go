@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -241,7 +240,7 @@ func (c *client) closed() (websocket.StatusCode, string) {
 	for {
 		if _, err := c.read(); err != nil {
 			var closed websocket.CloseError
-			require.True(c.t, errors.As(err, &closed), "want a close frame, got %v", err)
+			require.ErrorAs(c.t, err, &closed, "want a close frame")
 			return closed.Code, closed.Reason
 		}
 	}

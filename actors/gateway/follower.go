@@ -77,6 +77,9 @@ func (f *follower) answered(reply messages.Reply) {
 			f.found(turnEnd{})
 			return
 		}
+	case *messages.SessionStarted, *messages.EventsRecorded, *messages.Subscribed, *messages.Unsubscribed,
+		*messages.SessionState, *messages.Aborted, *messages.ContextExplained: // nobody asked
+		return
 	}
 	select {
 	case f.reply <- reply:
@@ -122,13 +125,11 @@ func (f *follower) found(end turnEnd) {
 func (f *follower) accepted(ctx context.Context) (*messages.TurnAccepted, error) {
 	select {
 	case reply := <-f.reply:
-		switch m := reply.(type) {
-		case *messages.TurnAccepted:
-			return m, nil
-		case *messages.Failure:
-			return nil, m
+		if f, failed := reply.(*messages.Failure); failed {
+			return nil, f
 		}
-		return nil, messages.Fail(messages.CodeInternal, "unexpected answer to a turn")
+		accepted, _ := reply.(*messages.TurnAccepted) // the only other one that gets here
+		return accepted, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}

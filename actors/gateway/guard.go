@@ -19,6 +19,7 @@ import (
 const (
 	headerRequestID = "X-Request-Id"
 	attrRequest     = "request_id"
+	attrStack       = "stack"
 	maxRequestID    = 128
 	localhost       = "localhost"
 )
@@ -119,7 +120,7 @@ func panicked(ctx context.Context, log *slog.Logger, rec *recorder, reason any) 
 		panic(reason) // net/http's way to cut a response
 	}
 	log.LogAttrs(ctx, slog.LevelError, "request panicked",
-		slog.Any(messages.AttrReason, reason), slog.String("stack", string(debug.Stack())))
+		slog.Any(messages.AttrReason, reason), slog.String(attrStack, string(debug.Stack())))
 	if rec.status != 0 {
 		panic(http.ErrAbortHandler) // the response has begun: the client must not take it for whole
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -272,7 +273,7 @@ func TestHTTPEventStreamStaysOpen(t *testing.T) {
 	want := 2
 	for e, err := range sse.Read(resp.Body, nil) {
 		require.NoError(t, err)
-		require.Equal(t, fmt.Sprint(want), e.LastEventID)
+		require.Equal(t, strconv.Itoa(want), e.LastEventID)
 		require.Equal(t, "session_event", e.Type)
 		require.Contains(t, e.Data, fmt.Sprintf(`"sequence":%d,`, want))
 		if want == 6 {

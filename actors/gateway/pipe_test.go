@@ -115,7 +115,7 @@ func TestAPeerThatAnswersPingsStays(t *testing.T) {
 		c := s.dial()
 		got := make(chan error, 1)
 		go func() {
-			_, _, err := c.ws.Read(context.Background())
+			_, _, err := c.ws.Read(t.Context())
 			got <- err
 		}()
 		time.Sleep(3 * time.Hour)

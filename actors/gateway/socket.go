@@ -145,7 +145,7 @@ func (s *socket) contained(do func()) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			s.log.LogAttrs(s.ctx, slog.LevelError, "connection panicked",
-				slog.Any(messages.AttrReason, reason), slog.String("stack", string(debug.Stack())))
+				slog.Any(messages.AttrReason, reason), slog.String(attrStack, string(debug.Stack())))
 			s.finish(restarting, closeWithin)
 		}
 	}()
@@ -223,18 +223,18 @@ func (s *socket) frame(data []byte) {
 	switch f := f.(type) {
 	case *protocol.Ping:
 		s.send(&protocol.Pong{ID: f.ID}, true)
-		return
 	case *protocol.Ack:
 		s.gateway.deps.Directory.Send(sessionKey(f.SessionID), 0, &messages.AckFinals{Seq: f.Seq}, nil)
 		s.free()
-		return
+	case *protocol.StartSession, *protocol.ChatInput, *protocol.Subscribe, *protocol.Unsubscribe, *protocol.Abort,
+		*protocol.GetTurn, *protocol.GetSession, *protocol.RecordEvents:
+		in, refusal := commandOf(f)
+		if refusal != nil {
+			s.send(refusal, true)
+			return
+		}
+		s.gateway.deps.Kernel.Tell(s.pid, in)
 	}
-	in, refusal := commandOf(f)
-	if refusal != nil {
-		s.send(refusal, true)
-		return
-	}
-	s.gateway.deps.Kernel.Tell(s.pid, in)
 }
 
 // free gives back the place of a frame in flight.

@@ -46,7 +46,7 @@ func fillMessage(m protoreflect.Message) {
 		case field.IsList() && field.Kind() == protoreflect.MessageKind:
 			fillMessage(m.Mutable(field).List().AppendMutable().Message())
 		case field.IsList():
-			m.Mutable(field).List().Append(value(field))
+			m.Mutable(field).List().Append(protoreflect.ValueOfString(string(field.Name())))
 		case field.Kind() == protoreflect.MessageKind:
 			fillMessage(m.Mutable(field).Message())
 		default:
@@ -56,20 +56,21 @@ func fillMessage(m protoreflect.Message) {
 }
 
 func value(field protoreflect.FieldDescriptor) protoreflect.Value {
-	switch field.Kind() {
-	case protoreflect.StringKind:
+	number := field.Number()
+	switch field.Default().Interface().(type) {
+	case string:
 		return protoreflect.ValueOfString(string(field.Name()))
-	case protoreflect.BoolKind:
+	case bool:
 		return protoreflect.ValueOfBool(true)
-	case protoreflect.Uint32Kind:
-		return protoreflect.ValueOfUint32(uint32(field.Number())) //nolint:gosec // small
-	case protoreflect.Uint64Kind:
-		return protoreflect.ValueOfUint64(uint64(field.Number())) //nolint:gosec // small
-	case protoreflect.Int64Kind:
-		return protoreflect.ValueOfInt64(int64(field.Number()))
-	case protoreflect.Int32Kind:
-		return protoreflect.ValueOfInt32(int32(field.Number()))
-	case protoreflect.BytesKind:
+	case uint32:
+		return protoreflect.ValueOfUint32(uint32(number)) //nolint:gosec // small
+	case uint64:
+		return protoreflect.ValueOfUint64(uint64(number)) //nolint:gosec // small
+	case int64:
+		return protoreflect.ValueOfInt64(int64(number))
+	case int32:
+		return protoreflect.ValueOfInt32(int32(number))
+	case []byte:
 		return protoreflect.ValueOfBytes([]byte(field.Name()))
 	}
 	panic(fmt.Sprintf("field %s has a kind of its own", field.FullName()))

@@ -70,7 +70,7 @@ test-aimock: ## Run the tests against an independent model server (needs npm)
 		exit 1; \
 	fi
 	cd $(PEERS) && npm ci
-	CORREX_AIMOCK=$(LLMOCK) $(TEST) -count=1 -run 'AIMock' -v ./e2e/...
+	CORREX_AIMOCK=$(LLMOCK) $(TEST) -count=1 -run AIMock -v ./cmd/correx-actors
 
 .PHONY: fuzz
 fuzz: ## Fuzz each target for FUZZTIME (30s)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/correx/correx-actors/core/session"
 	"github.com/correx/correx-actors/messages"
 )
@@ -222,10 +224,7 @@ func (c *outputCheck) response(seq uint64, response *messages.RouterResponse, r 
 	if err != nil {
 		return err
 	}
-	end := endOf(r, response.GetRunId())
 	switch {
-	case end == nil || end.GetFinalSeq() != seq || !sameIntent(session.Response(end), response):
-		return fmt.Errorf("I9: response %d %v of the end %v", seq, response, end)
 	case len(legalPhases[run.phase]) > 0:
 		return fmt.Errorf("I9: the response of %s comes in phase %s", response.GetRunId(), run.phase)
 	case run.streamed > 0 && !run.closed:
@@ -235,6 +234,10 @@ func (c *outputCheck) response(seq uint64, response *messages.RouterResponse, r 
 		if !c.announced[id] {
 			return fmt.Errorf("I7: the response of %s comes before the state of %s", response.GetRunId(), id)
 		}
+	}
+	end := endOf(r, response.GetRunId())
+	if end == nil || end.GetFinalSeq() != seq || !proto.Equal(session.Response(end), response) {
+		return fmt.Errorf("I9: response %d %v of the end %v", seq, response, end)
 	}
 	run.final = true
 	if c.running == response.GetRunId() {

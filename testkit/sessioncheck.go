@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/correx/correx-actors/core/session"
 	"github.com/correx/correx-actors/messages"
 )
@@ -241,6 +239,3 @@ func (c *sessionCheck) announced(before session.State, r Result) error {
 	}
 	return nil
 }
-
-// sameIntent says whether two items of output are equal.
-func sameIntent(a, b messages.Intent) bool { return proto.Equal(a, b) }

@@ -42,11 +42,11 @@ func TestInvariantsHoldForRandomCommands(t *testing.T) {
 	})
 }
 
-// A longer walk than rapid takes; CORREX_SOAK=1 makes it a million steps.
+// A longer walk than rapid takes, fifty thousand steps; CORREX_SOAK=1 makes it a million.
 func TestInvariantsHoldInALongWalk(t *testing.T) {
 	t.Parallel()
 	const each = 1000
-	sessions := 50
+	sessions := walkSessions
 	if os.Getenv("CORREX_SOAK") != "" {
 		sessions = 1000
 	}

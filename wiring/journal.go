@@ -29,6 +29,9 @@ func newJournal(lc fx.Lifecycle, cfg Config, log *slog.Logger) (persistence.Jour
 	return j, nil
 }
 
+// recordMargin is what a record may hold beside an answer: a batch of 1,000 small events is far below it.
+const recordMargin = 1 << 20
+
 func openJournal(cfg Config, log *slog.Logger) (persistence.Journal, error) {
 	if cfg.Journal.Driver == DriverMemory {
 		return memory.New(memory.Config{}), nil
@@ -37,7 +40,12 @@ func openJournal(cfg Config, log *slog.Logger) (persistence.Journal, error) {
 	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the data folder: %w", err)
 	}
-	j, err := bolt.Open(bolt.Config{Path: filepath.Join(cfg.DataDir, journalFile), Logger: log})
+	j, err := bolt.Open(bolt.Config{
+		Path: filepath.Join(cfg.DataDir, journalFile), Logger: log,
+		// The end of a run holds its whole answer, in its record and in the index.
+		MaxRecordBytes: cfg.Runs.MaxAnswerBytes + recordMargin,
+		MaxBatchBytes:  4 * (cfg.Runs.MaxAnswerBytes + recordMargin),
+	})
 	if errors.Is(err, persistence.ErrLocked) {
 		return nil, fmt.Errorf("another server uses the data folder %s (stop it, or set data_dir to another folder): %w", cfg.DataDir, err)
 	}

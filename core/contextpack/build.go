@@ -101,7 +101,7 @@ func (b *builder) history(conversation []candidate, newest Entry) ([]Entry, bool
 // stages gives the entries of L2 in prompt order; none has a place (fits is false) if L1 has lost one already.
 func (b *builder) stages(memory router.Memory, fits bool) []Entry {
 	l := layer{name: L2, fits: fits}
-	told := make(map[string]bool)
+	told := make(map[string]router.StageOutcome)
 	for stage := range memory.Backward() {
 		if !l.fits && l.listFull() {
 			break
@@ -112,9 +112,14 @@ func (b *builder) stages(memory router.Memory, fits bool) []Entry {
 			continue
 		}
 		l.entries = append(l.entries, b.exempt(e, reasonFits))
-		if !told[stage.StageID] {
-			told[stage.StageID] = true
+		newest, ok := told[stage.StageID]
+		switch {
+		case !ok:
+			told[stage.StageID] = stage.Outcome
 			b.pack.Brief.add(stage)
+		case stage.Outcome == router.OutcomeFailure && newest == router.OutcomeSuccess:
+			told[stage.StageID] = stage.Outcome // once, however often it failed
+			b.pack.Brief.Recovered = append(b.pack.Brief.Recovered, stage.StageID)
 		}
 	}
 	l.unlisted = memory.Len() - len(l.entries)

@@ -134,4 +134,5 @@ func (b *Brief) reverse() {
 	slices.Reverse(b.Succeeded)
 	slices.Reverse(b.Failed)
 	slices.Reverse(b.Cancelled)
+	slices.Reverse(b.Recovered)
 }

@@ -101,6 +101,8 @@ type Brief struct {
 	Succeeded    []string
 	Failed       []string
 	Cancelled    []string
+	// Recovered failed before they succeeded; they are among Succeeded too.
+	Recovered []string
 }
 
 // Messages gives the kept entries in the order of the prompt.

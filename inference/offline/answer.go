@@ -54,6 +54,9 @@ func reply(asked intent, newest string, said []string, brief contextpack.Brief) 
 	case intentStatus:
 		return summary(brief)
 	case intentFailed:
+		if len(brief.Recovered) > 0 {
+			return stages("failed", brief.Failed) + "\n\n" + stages("failed at first and succeeded later", brief.Recovered)
+		}
 		return stages("failed", brief.Failed)
 	case intentDone:
 		return stages("succeeded", brief.Succeeded)

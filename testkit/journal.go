@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -29,6 +28,8 @@ type FaultyJournal struct {
 	faults   []fault
 	claims   []error
 	reads    []error
+	damaged  map[place]bool
+	limit    int // of the queue; 0 = none
 	appended int
 	refused  int
 	idle     chan struct{} // closed when the queue is empty; set while Close waits
@@ -41,6 +42,14 @@ type heldAppend struct {
 	expect persistence.Expect
 	batch  persistence.Batch
 	done   func(persistence.Appended, error)
+	full   bool // it found the queue full, and is told so when it is its turn
+}
+
+// place names a record.
+type place struct {
+	key    messages.Key
+	stream messages.Stream
+	seq    uint64
 }
 
 // fault is what happens to one append.
@@ -57,7 +66,7 @@ func NewFaultyJournal(inner persistence.Journal) *FaultyJournal {
 	if inner == nil {
 		inner = memory.New(memory.Config{})
 	}
-	return &FaultyJournal{inner: inner}
+	return &FaultyJournal{inner: inner, damaged: make(map[place]bool)}
 }
 
 // FailNext makes the next n appends fail with err; nothing is stored.
@@ -105,6 +114,30 @@ func (j *FaultyJournal) StealEpoch(ctx context.Context, key messages.Key) (persi
 	return j.inner.Claim(ctx, key, persistence.Owner{Node: "thief"})
 }
 
+// Damage makes a record unreadable, as a flipped bit on a disk does: replays and feeds find it and say persistence.ErrCorrupt.
+func (j *FaultyJournal) Damage(key messages.Key, stream messages.Stream, seq uint64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.damaged[place{key, stream, seq}] = true
+}
+
+// Repair ends Damage of a record; it says whether there was any.
+func (j *FaultyJournal) Repair(key messages.Key, stream messages.Stream, seq uint64) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	at := place{key, stream, seq}
+	was := j.damaged[at]
+	delete(j.damaged, at)
+	return was
+}
+
+// LimitQueue lets at most n appends wait; more get persistence.ErrFull. 0 is no limit.
+func (j *FaultyJournal) LimitQueue(n int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.limit = n
+}
+
 // Delay makes every append from now on take this long; 0 ends it.
 func (j *FaultyJournal) Delay(d time.Duration) {
 	j.mu.Lock()
@@ -148,6 +181,7 @@ func (j *FaultyJournal) Append(
 	op := heldAppend{key: key, expect: expect, batch: cloneBatch(batch), done: done}
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	op.full = j.limit > 0 && len(j.queue) >= j.limit
 	j.queue = append(j.queue, op)
 	j.run()
 }
@@ -202,7 +236,10 @@ func (j *FaultyJournal) drain() {
 func (j *FaultyJournal) carryOut(op heldAppend) (res persistence.Appended, err error) {
 	j.mu.Lock()
 	f := fault{store: true}
-	if len(j.faults) > 0 {
+	switch {
+	case op.full:
+		f = fault{err: persistence.ErrFull}
+	case len(j.faults) > 0:
 		f, j.faults = j.faults[0], j.faults[1:]
 		f.store = f.store || f.err == nil
 	}
@@ -247,88 +284,6 @@ func (j *FaultyJournal) conflict(op heldAppend) error {
 	return c
 }
 
-// Claim implements persistence.Journal.
-func (j *FaultyJournal) Claim(ctx context.Context, key messages.Key, owner persistence.Owner) (persistence.Claim, error) {
-	if err := j.take(&j.claims); err != nil {
-		return persistence.Claim{}, fmt.Errorf("claim %s: injected: %w", key, err)
-	}
-	return j.inner.Claim(ctx, key, owner)
-}
-
-// Replay implements persistence.Journal.
-func (j *FaultyJournal) Replay(
-	ctx context.Context, key messages.Key, stream messages.Stream, after uint64,
-) iter.Seq2[messages.Record, error] {
-	return func(yield func(messages.Record, error) bool) {
-		if err := j.take(&j.reads); err != nil {
-			yield(messages.Record{}, fmt.Errorf("replay %s: injected: %w", key, err))
-			return
-		}
-		j.inner.Replay(ctx, key, stream, after)(yield)
-	}
-}
-
-// Lookup implements persistence.Journal.
-func (j *FaultyJournal) Lookup(
-	ctx context.Context, key messages.Key, index persistence.Index, name string,
-) ([]byte, bool, error) {
-	if err := j.take(&j.reads); err != nil {
-		return nil, false, fmt.Errorf("look up an index entry of %s: injected: %w", key, err)
-	}
-	return j.inner.Lookup(ctx, key, index, name)
-}
-
-// Session implements persistence.Journal.
-func (j *FaultyJournal) Session(ctx context.Context, key messages.Key) (persistence.SessionInfo, error) {
-	if err := j.take(&j.reads); err != nil {
-		return persistence.SessionInfo{}, fmt.Errorf("session %s: injected: %w", key, err)
-	}
-	return j.inner.Session(ctx, key)
-}
-
-func (j *FaultyJournal) take(errs *[]error) error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if len(*errs) == 0 {
-		return nil
-	}
-	err := (*errs)[0]
-	*errs = (*errs)[1:]
-	return err
-}
-
-// Feed implements persistence.Journal.
-func (j *FaultyJournal) Feed(
-	ctx context.Context, after persistence.Position, follow bool,
-) iter.Seq2[persistence.FeedRecord, error] {
-	return j.inner.Feed(ctx, after, follow)
-}
-
-// Sessions implements persistence.Journal.
-func (j *FaultyJournal) Sessions(
-	ctx context.Context, tenant messages.TenantID, after messages.SessionID,
-) iter.Seq2[persistence.SessionInfo, error] {
-	return j.inner.Sessions(ctx, tenant, after)
-}
-
-// OpenSessions implements persistence.Journal.
-func (j *FaultyJournal) OpenSessions(ctx context.Context) iter.Seq2[persistence.SessionInfo, error] {
-	return j.inner.OpenSessions(ctx)
-}
-
-// Delete implements persistence.Journal.
-func (j *FaultyJournal) Delete(ctx context.Context, key messages.Key, expect persistence.Expect) error {
-	return j.inner.Delete(ctx, key, expect)
-}
-
-// Stats implements persistence.Journal.
-func (j *FaultyJournal) Stats(ctx context.Context) (persistence.Stats, error) {
-	return j.inner.Stats(ctx)
-}
-
-// Healthy implements persistence.Journal.
-func (j *FaultyJournal) Healthy() error { return j.inner.Healthy() }
-
 // Close implements persistence.Journal: it releases what is held and waits for it.
 func (j *FaultyJournal) Close() error {
 	j.mu.Lock()
@@ -346,19 +301,4 @@ func (j *FaultyJournal) Close() error {
 		<-idle
 	}
 	return j.inner.Close()
-}
-
-// ReadAll gives the records of one stream of a session, as stored; the payloads are the caller's.
-func ReadAll(
-	ctx context.Context, j persistence.Journal, key messages.Key, stream messages.Stream,
-) ([]messages.Record, error) {
-	var all []messages.Record
-	for rec, err := range j.Replay(ctx, key, stream, 0) {
-		if err != nil {
-			return all, err
-		}
-		rec.Payload = bytes.Clone(rec.Payload)
-		all = append(all, rec)
-	}
-	return all, nil
 }

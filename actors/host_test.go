@@ -2,7 +2,6 @@ package actors_test
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -195,7 +194,7 @@ func (h *host) notes() []string {
 func requireCode(t *testing.T, code messages.Code, err error) *messages.Failure {
 	t.Helper()
 	var f *messages.Failure
-	require.True(t, errors.As(err, &f), "want a Failure %s, got %v", code, err)
+	require.ErrorAs(t, err, &f)
 	require.Equal(t, string(code), f.GetCode(), f.GetMessage())
 	return f
 }

@@ -2,6 +2,7 @@ package actors_test
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -195,8 +196,8 @@ func TestB22B23SameKeyIsAdmittedOnce(t *testing.T) {
 		}
 		wg.Wait()
 		*h = *h.restart()
-		answers = append(answers, h.submit("pay", keyed("k")))
-		for _, a := range answers {
+		again := h.submit("pay", keyed("k"))
+		for _, a := range slices.Concat(answers, []*messages.TurnAccepted{again}) {
 			require.Equal(t, "duplicate", a.GetDisposition())
 			require.Equal(t, first.GetTurnId(), a.GetTurnId())
 			require.Equal(t, first.GetRunId(), a.GetRunId())

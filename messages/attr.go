@@ -32,4 +32,6 @@ const (
 	AttrComponent = "component"
 	AttrState     = "state"
 	AttrPhase     = "phase"
+	AttrActor     = "actor"
+	AttrStack     = "stack"
 )

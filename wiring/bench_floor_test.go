@@ -80,7 +80,7 @@ func (f *floor) turn(ctx context.Context, conn *websocket.Conn, session string, 
 	if err != nil {
 		return err
 	}
-	defer stream.Close() //nolint:errcheck // read to its end
+	defer stream.Close()
 	var answer strings.Builder
 	for {
 		chunk, err := stream.Recv()

@@ -74,7 +74,7 @@ func turns(b *testing.B, sessions int, dial func(i int) (url, frame string)) {
 	conns := make([]*websocket.Conn, sessions)
 	for i := range conns {
 		url, frame := dial(i)
-		conn, _, err := websocket.Dial(ctx, url, nil)
+		conn, _, err := websocket.Dial(ctx, url, nil) //nolint:bodyclose // the library closes the body of an upgrade
 		require.NoError(b, err)
 		defer conn.CloseNow() //nolint:errcheck // the benchmark is over
 		conns[i] = conn

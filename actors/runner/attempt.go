@@ -34,7 +34,7 @@ func attempt(ctx context.Context, deps Deps, order core.RunOrder, report *report
 	defer func() {
 		if reason := recover(); reason != nil {
 			log.LogAttrs(ctx, slog.LevelError, "run panicked",
-				slog.Any(messages.AttrReason, reason), slog.String("stack", string(debug.Stack())))
+				slog.Any(messages.AttrReason, reason), slog.String(messages.AttrStack, string(debug.Stack())))
 			end = failed(order, report, messages.CodeInternal, "the run failed inside the server", false)
 		}
 		log.LogAttrs(ctx, slog.LevelInfo, "run ended", slog.String(messages.AttrOutcome, string(end.Outcome)),

@@ -44,7 +44,7 @@ func (s *Session) appendFailed(ctx actor.Context, b *batch, err error) {
 		slog.Any(messages.AttrError, err), slog.Int(messages.AttrRecords, len(b.data.Records)))
 	switch {
 	case errors.Is(err, persistence.ErrUnknown):
-		s.appendUnknown(ctx, b)
+		s.appendUnknown(b)
 	case errors.Is(err, persistence.ErrConflict):
 		s.inflight = nil
 		s.pending = append(waiting(b), s.pending...)
@@ -122,7 +122,7 @@ func shrink(p *pending) {
 
 // appendUnknown tries the same batch again: its record ids make that safe. When the time is up the senders are told with the
 // turn's id, so that they can ask, and a new replay finds out what is true.
-func (s *Session) appendUnknown(ctx actor.Context, b *batch) {
+func (s *Session) appendUnknown(b *batch) {
 	b.tries++
 	pause := s.timers.retry.next()
 	if b.firstTry.IsZero() {

@@ -75,7 +75,7 @@ func (d Deps) Supervisor() actor.SupervisorStrategy {
 	return kernel.Backoff{
 		Min: restartMin, Max: restartMax, Limit: restartLimit, Window: restartWindow,
 		OnFailure: func(child *actor.PID, reason any, restarts int) {
-			d.Log.Error("session panicked", slog.String("actor", child.GetId()), slog.Any(messages.AttrReason, reason), slog.Int(messages.AttrCount, restarts))
+			d.Log.Error("session panicked", slog.String(messages.AttrActor, child.GetId()), slog.Any(messages.AttrReason, reason), slog.Int(messages.AttrCount, restarts))
 		},
 	}
 }

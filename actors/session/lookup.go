@@ -25,7 +25,7 @@ func (w wanted) wanted() bool { return w.key != "" || w.turn != "" }
 // looked is what the index said for the first pending command.
 type looked struct {
 	life *life
-	for_ *pending
+	from *pending
 	hit  *core.Prior
 	err  error
 }
@@ -38,7 +38,7 @@ func (s *Session) lookUpName(state core.State, p *pending) wanted {
 	if p.looked {
 		return wanted{}
 	}
-	switch c := p.cmd.(type) {
+	switch c := p.cmd.(type) { //nolint:gochecksumtype // only these two need the index
 	case core.Submit:
 		key := c.Request.GetIdempotencyKey()
 		if len(key) > persistence.MaxIndexName {
@@ -70,16 +70,16 @@ func (s *Session) lookUp(p *pending, name wanted) {
 	deps, key, life, self := s.deps, s.key, s.life, s.self
 	go func() {
 		hit, err := find(context.Background(), deps.Journal, key, name)
-		deps.Kernel.Tell(self, looked{life: life, for_: p, hit: hit, err: err})
+		deps.Kernel.Tell(self, looked{life: life, from: p, hit: hit, err: err})
 	}()
 }
 
 func (s *Session) looked(ctx actor.Context, m looked) {
-	if m.life != s.life || s.stage != stageReady || len(s.pending) == 0 || s.pending[0] != m.for_ {
+	if m.life != s.life || s.stage != stageReady || len(s.pending) == 0 || s.pending[0] != m.from {
 		return
 	}
 	s.blocked = false
-	p := m.for_
+	p := m.from
 	p.looked = true
 	if m.err != nil {
 		s.log.LogAttrs(context.Background(), slog.LevelWarn, "index look-up failed", slog.Any(messages.AttrError, m.err))
@@ -88,7 +88,7 @@ func (s *Session) looked(ctx actor.Context, m looked) {
 		s.drive(ctx)
 		return
 	}
-	switch c := p.cmd.(type) {
+	switch c := p.cmd.(type) { //nolint:gochecksumtype // lookUpName named no other
 	case core.Submit:
 		c.Prior = m.hit
 		p.cmd = c
@@ -140,7 +140,7 @@ func readFailure(err error) *messages.Failure {
 // turnFound is what the index said for a GetTurn.
 type turnFound struct {
 	life  *life
-	for_  *pending
+	from  *pending
 	asked *messages.GetTurn
 	hit   *core.Prior
 	err   error
@@ -175,21 +175,21 @@ func (s *Session) getTurn(p *pending, m *messages.GetTurn, tries int) {
 	deps, session, life, self := s.deps, s.key, s.life, s.self
 	go func() {
 		hit, err := find(context.Background(), deps.Journal, session, wanted{key: key, turn: id})
-		deps.Kernel.Tell(self, turnFound{life: life, for_: p, asked: m, hit: hit, err: err, tries: tries})
+		deps.Kernel.Tell(self, turnFound{life: life, from: p, asked: m, hit: hit, err: err, tries: tries})
 	}()
 }
 
 func (s *Session) turnFound(m turnFound) {
 	switch {
 	case m.err != nil:
-		s.answer(m.for_, readFailure(m.err))
+		s.answer(m.from, readFailure(m.err))
 	case m.hit == nil:
-		s.answer(m.for_, unknownTurn())
+		s.answer(m.from, unknownTurn())
 	case !messages.TurnState(m.hit.Status.GetState()).Ended() && m.life == s.life && m.tries < maxTurnTries:
 		// Its admission or its end is stored and not yet in the state: look again.
-		s.getTurn(m.for_, m.asked, m.tries+1)
+		s.getTurn(m.from, m.asked, m.tries+1)
 	default:
-		s.answer(m.for_, &messages.TurnFound{Turn: m.hit.Status})
+		s.answer(m.from, &messages.TurnFound{Turn: m.hit.Status})
 	}
 }
 

@@ -71,7 +71,7 @@ type life struct{ _ byte }
 func Props(deps Deps, key messages.Key, draining *atomic.Bool) *actor.Props {
 	return deps.Kernel.Props(func() actor.Actor { return newSession(deps, key, draining) }, kernel.PropsOptions{
 		Supervisor: kernel.Backoff{Limit: 1, OnFailure: func(child *actor.PID, reason any, _ int) {
-			deps.Log.Error("runner panicked", slog.String("actor", child.GetId()), slog.Any(messages.AttrReason, reason))
+			deps.Log.Error("runner panicked", slog.String(messages.AttrActor, child.GetId()), slog.Any(messages.AttrReason, reason))
 		}},
 	})
 }

@@ -18,14 +18,14 @@ func (d *draft) abort(c Abort) {
 	}
 	switch scope {
 	case messages.AbortRun:
-		d.abortOne(c, req.GetRunId() == "", messages.CodeUnknownRun, "this session never had run "+cut(req.GetRunId(), maxKeyBytes),
+		d.abortOne(c, req.GetRunId() == "", messages.CodeUnknownRun, "this session never had run "+cut(req.GetRunId()),
 			func(t *messages.Turn) bool { return t.GetRunId() == req.GetRunId() })
 	case messages.AbortTurn:
 		if req.GetTurnId() == "" {
 			d.reply(messages.Fail(messages.CodeInvalidField, "turn_id is missing; scope turn needs it"))
 			return
 		}
-		d.abortOne(c, false, messages.CodeUnknownTurn, "this session never had turn "+cut(req.GetTurnId(), maxKeyBytes),
+		d.abortOne(c, false, messages.CodeUnknownTurn, "this session never had turn "+cut(req.GetTurnId()),
 			func(t *messages.Turn) bool { return t.GetTurnId() == req.GetTurnId() })
 	case messages.AbortSession:
 		done := &messages.Aborted{}

@@ -80,7 +80,7 @@ type RunFinished struct {
 	Error        *messages.Failure
 }
 
-// GraceOver: the canceled run has not reported in time.
+// GraceOver says that the canceled run has not reported in time.
 type GraceOver struct {
 	RunID   RunID
 	Attempt uint32

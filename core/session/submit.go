@@ -115,7 +115,7 @@ func (d *draft) refuse(req *messages.SubmitTurn) *messages.Failure {
 	}
 	if r := req.GetResume(); r != nil {
 		return messages.Fail(messages.CodeUnsupportedResume,
-			fmt.Sprintf("no engine %q keeps conversations that could be resumed", cut(r.GetEngine(), maxModelBytes)))
+			fmt.Sprintf("no engine %q keeps conversations that could be resumed", cut(r.GetEngine())))
 	}
 	if len(req.GetAttachments()) > 0 {
 		return messages.Fail(messages.CodeInvalidField, "attachments are not accepted by the configured engines")
@@ -200,7 +200,7 @@ func checkQueueMode(mode messages.QueueMode) *messages.Failure {
 	case messages.QueueMode(strings.ToLower(string(mode))).Valid():
 		return messages.Fail(messages.CodeInvalidQueueMode, fmt.Sprintf("queue mode %q is not served by this version, only collect is", mode))
 	}
-	return messages.Fail(messages.CodeInvalidQueueMode, fmt.Sprintf("no queue mode %q; use collect", cut(string(mode), maxModelBytes)))
+	return messages.Fail(messages.CodeInvalidQueueMode, fmt.Sprintf("no queue mode %q; use collect", cut(string(mode))))
 }
 
 // contentHash covers what makes two submissions under one key the same (I8). Each field goes in with its length, so that no two
@@ -228,7 +228,8 @@ func contentHash(req *messages.SubmitTurn) []byte {
 }
 
 // cut makes what a caller gave fit for an error message: bounded, on a rune border, and valid UTF-8.
-func cut(s string, limit int) string {
+func cut(s string) string {
+	limit := maxKeyBytes
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if len(s) <= limit {
 		return s

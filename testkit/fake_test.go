@@ -16,7 +16,10 @@ type fakeTB struct {
 	cleanups []func()
 }
 
-func newFakeTB(t testing.TB) *fakeTB { return &fakeTB{TB: t} }
+func newFakeTB(tb testing.TB) *fakeTB {
+	tb.Helper()
+	return &fakeTB{TB: tb}
+}
 
 func (f *fakeTB) Helper() {}
 

@@ -1,7 +1,6 @@
 package testkit_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -166,7 +165,7 @@ func TestJournalCloseCarriesOutWhatIsHeld(t *testing.T) {
 
 func TestJournalFailsClaimsAndReads(t *testing.T) {
 	t.Parallel()
-	ctx, cause := context.Background(), errors.New("cause")
+	ctx, cause := t.Context(), errors.New("cause")
 	j := testkit.NewFaultyJournal(nil)
 	key := messages.NewKey("s")
 	j.FailClaims(1, cause)

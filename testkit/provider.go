@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -240,7 +241,7 @@ func describe(calls []Call) string {
 	if len(calls) == 0 {
 		return "none"
 	}
-	text := fmt.Sprint(len(calls))
+	text := strconv.Itoa(len(calls))
 	for _, c := range calls {
 		switch {
 		case c.Running():

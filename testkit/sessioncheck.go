@@ -98,24 +98,28 @@ func (c *sessionCheck) admitted(k *SessionKit, before session.State, turn *messa
 	if c.turns[id] != nil {
 		return fmt.Errorf("turn %s is admitted a second time", id)
 	}
-	if key := turn.GetIdempotencyKey(); key != "" {
-		if open, ok := before.TurnByKey(key); ok {
-			return fmt.Errorf("I8: %s has the key of the open turn %s", id, open.GetTurnId())
-		}
-		entry := k.journal.keys[key]
-		if entry.GetTurnId() != id {
-			return fmt.Errorf("I8: the index does not know the key of %s", id)
-		}
-		if earlier := c.byKey[key]; earlier != nil {
-			until := earlier.GetAcceptedAt().AsTime().Add(k.cfg.IdempotencyWindow)
-			if turn.GetAcceptedAt().AsTime().Before(until) {
-				return fmt.Errorf("I8: %s is admitted although %s has the same key", id, earlier.GetTurnId())
-			}
-		}
-		c.byKey[key] = turn
-	}
 	c.turns[id] = &turnLife{turn: turn}
 	c.open = append(c.open, id)
+	if turn.GetIdempotencyKey() == "" {
+		return nil
+	}
+	return c.keyed(k, before, turn)
+}
+
+// keyed: a key is admitted once while it is remembered, and the index remembers it (I8).
+func (c *sessionCheck) keyed(k *SessionKit, before session.State, turn *messages.Turn) error {
+	id, key := turn.GetTurnId(), turn.GetIdempotencyKey()
+	if open, ok := before.TurnByKey(key); ok {
+		return fmt.Errorf("I8: %s has the key of the open turn %s", id, open.GetTurnId())
+	}
+	if k.journal.keys[key].GetTurnId() != id {
+		return fmt.Errorf("I8: the index does not know the key of %s", id)
+	}
+	earlier := c.byKey[key]
+	c.byKey[key] = turn
+	if earlier != nil && turn.GetAcceptedAt().AsTime().Before(earlier.GetAcceptedAt().AsTime().Add(k.cfg.IdempotencyWindow)) {
+		return fmt.Errorf("I8: %s is admitted although %s has the same key", id, earlier.GetTurnId())
+	}
 	return nil
 }
 

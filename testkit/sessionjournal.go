@@ -32,55 +32,66 @@ func newSessionJournal(key messages.Key) *sessionJournal {
 // append stores a decision and gives its records as read back.
 func (j *sessionJournal) append(d session.Decision, epoch uint64) ([]messages.Record, error) {
 	var stored []messages.Record
-	events := d.Host
-	for _, e := range d.Emit {
-		events = append(events[:len(events):len(events)], e)
-	}
-	for _, event := range events {
-		encoded, err := messages.EncodeEvent(event)
-		if err != nil {
-			return nil, err
-		}
-		rec := messages.Record{
-			Stream: messages.StreamEvents, Seq: uint64(len(j.events)) + 1,
-			Type: encoded.GetType(), Version: encoded.GetVersion(), Payload: encoded.GetPayload(),
-		}
-		if rec, err = j.write(&j.events, rec, d, epoch); err != nil {
-			return nil, err
-		}
-		stored = append(stored, rec)
-		if err := sameEvent(event, rec); err != nil {
+	for _, event := range d.Host {
+		if err := j.appendEvent(&stored, event, d, epoch); err != nil {
 			return nil, err
 		}
 	}
-	for i, record := range d.Ledger {
-		name, version, payload, err := messages.EncodeLedger(record)
-		if err != nil {
+	for _, event := range d.Emit {
+		if err := j.appendEvent(&stored, event, d, epoch); err != nil {
 			return nil, err
 		}
-		rec := messages.Record{
-			Stream: messages.StreamLedger, Seq: j.ledgerStart + uint64(len(j.ledger)),
-			Type: name, Version: version, Payload: payload,
+	}
+	if d.Checkpoint {
+		if _, ok := d.Ledger[0].(*messages.LedgerCheckpoint); !ok {
+			return nil, fmt.Errorf("a checkpoint decision begins with a %T", d.Ledger[0])
 		}
-		if i == 0 && d.Checkpoint {
-			if _, ok := record.(*messages.LedgerCheckpoint); !ok {
-				return nil, fmt.Errorf("a checkpoint decision begins with a %T", record)
-			}
-			j.ledger, j.ledgerStart = nil, rec.Seq
-		}
-		if rec, err = j.write(&j.ledger, rec, d, epoch); err != nil {
+		j.ledger, j.ledgerStart = nil, j.ledgerStart+uint64(len(j.ledger))
+	}
+	for _, record := range d.Ledger {
+		if err := j.appendLedger(&stored, record, d, epoch); err != nil {
 			return nil, err
-		}
-		stored = append(stored, rec)
-		decoded, err := messages.DecodeLedger(rec.Type, rec.Version, rec.Payload)
-		if err != nil {
-			return nil, err
-		}
-		if !proto.Equal(decoded, record) {
-			return nil, fmt.Errorf("a %T does not survive the codec", record)
 		}
 	}
 	return stored, j.putIndex(d.Index)
+}
+
+func (j *sessionJournal) appendEvent(stored *[]messages.Record, event messages.Event, d session.Decision, epoch uint64) error {
+	encoded, err := messages.EncodeEvent(event)
+	if err != nil {
+		return err
+	}
+	rec, err := j.write(&j.events, messages.Record{
+		Stream: messages.StreamEvents, Seq: uint64(len(j.events)) + 1,
+		Type: encoded.GetType(), Version: encoded.GetVersion(), Payload: encoded.GetPayload(),
+	}, d, epoch)
+	if err != nil {
+		return err
+	}
+	*stored = append(*stored, rec)
+	return sameEvent(event, rec)
+}
+
+func (j *sessionJournal) appendLedger(stored *[]messages.Record, record messages.LedgerRecord, d session.Decision, epoch uint64) error {
+	name, version, payload, err := messages.EncodeLedger(record)
+	if err != nil {
+		return err
+	}
+	rec, err := j.write(&j.ledger, messages.Record{
+		Stream: messages.StreamLedger, Seq: j.ledgerStart + uint64(len(j.ledger)), Type: name, Version: version, Payload: payload,
+	}, d, epoch)
+	if err != nil {
+		return err
+	}
+	*stored = append(*stored, rec)
+	decoded, err := messages.DecodeLedger(rec.Type, rec.Version, rec.Payload)
+	if err != nil {
+		return err
+	}
+	if !proto.Equal(decoded, record) {
+		return fmt.Errorf("a %T does not survive the codec", record)
+	}
+	return nil
 }
 
 func (j *sessionJournal) write(stream *[][]byte, rec messages.Record, d session.Decision, epoch uint64) (messages.Record, error) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -124,11 +125,11 @@ func TestCheckpointsChangeNothing(t *testing.T) {
 }
 
 func finalsAfter(s session.State, oldest time.Time) string {
-	var text string
+	var text strings.Builder
 	for _, run := range s.Ledger.Finals.After(0, oldest) {
-		text += fmt.Sprintf("%d %s %s\n", run.GetFinalSeq(), run.GetRunId(), run.GetOutcome())
+		fmt.Fprintf(&text, "%d %s %s\n", run.GetFinalSeq(), run.GetRunId(), run.GetOutcome())
 	}
-	return text
+	return text.String()
 }
 
 func fold(t require.TestingT, s session.State, cfg session.Config, records []messages.Record) session.State {

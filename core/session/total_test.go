@@ -209,8 +209,11 @@ func TestIdempotencyComparesFieldByField(t *testing.T) {
 	t.Parallel()
 	first := &messages.SubmitTurn{Text: "ab", Sender: "c", Model: "d", IdempotencyKey: "k"}
 	for _, other := range []*messages.SubmitTurn{
-		{Text: "a", Sender: "bc", Model: "d"}, {Text: "ab", Sender: "cd"}, {Text: "ab", Sender: "c", Model: "d", Mode: "STEERING"},
-		{Text: "ab", Sender: "d", Model: "c"}, {Text: "ab", Sender: "c", Model: "d", QueueMode: "collect"},
+		{Text: "a", Sender: "bc", Model: "d"},
+		{Text: "ab", Sender: "cd"},
+		{Text: "ab", Sender: "c", Model: "d", Mode: "STEERING"},
+		{Text: "ab", Sender: "d", Model: "c"},
+		{Text: "ab", Sender: "c", Model: "d", QueueMode: "collect"},
 	} {
 		kit := testkit.NewSessionKit(t)
 		kit.Run(session.Submit{Request: proto.CloneOf(first)})

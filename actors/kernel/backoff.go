@@ -128,7 +128,7 @@ func (b Backoff) tell(as *actor.ActorSystem, child *actor.PID, reason any, resta
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			as.Logger().Error("failure callback panicked", slog.String(keyActor, child.Id), slog.Any("reason", r))
+			as.Logger().Error("failure callback panicked", slog.String(keyActor, child.Id), slog.Any(keyReason, r))
 		}
 	}()
 	b.OnFailure(child, reason, restarts)
@@ -150,7 +150,7 @@ func (c contained) HandleFailure(
 ) {
 	defer func() {
 		if r := recover(); r != nil {
-			c.log.Error("supervisor strategy panicked", slog.String(keyActor, child.Id), slog.Any("reason", r))
+			c.log.Error("supervisor strategy panicked", slog.String(keyActor, child.Id), slog.Any(keyReason, r))
 			supervisor.StopChildren(child)
 		}
 	}()

@@ -67,7 +67,7 @@ func (g *guard) contain(ctx actor.Context) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			g.sys.log.Error("actor panicked while ending", slog.String(keyActor, ctx.Self().GetId()),
-				slog.Any("reason", reason), slog.String("stack", string(debug.Stack())))
+				slog.Any(keyReason, reason), slog.String(keyStack, string(debug.Stack())))
 		}
 	}()
 	g.Actor.Receive(ctx)

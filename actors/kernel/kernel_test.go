@@ -33,7 +33,7 @@ func newSystem(t *testing.T) *System {
 
 func shutdown(t *testing.T, s *System) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 	defer cancel()
 	require.NoError(t, s.Shutdown(ctx))
 }

@@ -243,8 +243,8 @@ func (m *mailbox) invokeSystem(msg any) {
 
 // fail hands a panic to the supervisor. current is the message that was being handled.
 func (m *mailbox) fail(current item, reason any) {
-	m.sys.log.Error("actor panicked", slog.String(keyActor, m.pid().GetId()), slog.Any("reason", reason),
-		slog.String("stack", string(debug.Stack())))
+	m.sys.log.Error("actor panicked", slog.String(keyActor, m.pid().GetId()), slog.Any(keyReason, reason),
+		slog.String(keyStack, string(debug.Stack())))
 	if current.ask != nil && current.ask.owner.Load() == m {
 		current.ask.complete(&Refusal{Err: ErrFailed})
 	}
@@ -256,7 +256,7 @@ func (m *mailbox) fail(current item, reason any) {
 func (m *mailbox) escalate(msg, reason any) {
 	defer func() {
 		if r := recover(); r != nil {
-			m.sys.log.Error("supervisor panicked", slog.String(keyActor, m.pid().GetId()), slog.Any("reason", r))
+			m.sys.log.Error("supervisor panicked", slog.String(keyActor, m.pid().GetId()), slog.Any(keyReason, r))
 		}
 	}()
 	m.invoker.EscalateFailure(reason, msg)

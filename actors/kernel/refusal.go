@@ -70,7 +70,7 @@ func (s *System) useOwnEventStream() {
 		case *actor.DeadLetterEvent:
 			s.onDeadLetter(event)
 		case *actor.SupervisorEvent:
-			s.log.Debug("supervisor decided", slog.String(keyActor, event.Child.GetId()), slog.Int("directive", int(event.Directive)))
+			s.log.Debug("supervisor decided", slog.String(keyActor, event.Child.GetId()), slog.Int(keyDirective, int(event.Directive)))
 		}
 	})
 }
@@ -85,7 +85,7 @@ func (s *System) onDeadLetter(event *actor.DeadLetterEvent) {
 	case actor.SystemMessage, actor.AutoReceiveMessage, actor.MailboxMessage:
 		return
 	}
-	s.log.Debug("dead letter", slog.String(keyActor, event.PID.GetId()), slog.String("type", fmt.Sprintf("%T", event.Message)))
+	s.log.Debug("dead letter", slog.String(keyActor, event.PID.GetId()), slog.String(keyType, fmt.Sprintf("%T", event.Message)))
 	if event.Sender != nil {
 		s.answerRefused(event.PID, event.Message, event.Sender, ErrStopped)
 	}

@@ -19,6 +19,10 @@ const (
 
 	keyActor     = "actor"
 	keyComponent = "component"
+	keyReason    = "reason"
+	keyStack     = "stack"
+	keyDirective = "directive"
+	keyType      = "type"
 )
 
 // Config says how a System is set up. The zero value is usable.

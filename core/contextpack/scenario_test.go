@@ -23,7 +23,7 @@ func (words) Name() string          { return "words" }
 // turn ("user: …", "router: …", "cut: …" for an answer that was cut short, "background: …"); the result has one line for each entry.
 func TestBuildRules(t *testing.T) {
 	t.Parallel()
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) { //nolint:thelper // it is the test
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, runBuild)
 	})
 }

@@ -16,6 +16,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/correx/correx-actors/messages"
+	"github.com/correx/correx-actors/testkit"
 	"github.com/correx/correx-actors/wiring"
 )
 
@@ -101,6 +103,34 @@ func TestProtocolListsEveryEvent(t *testing.T) {
 	require.Greater(t, len(names), 9)
 	for _, name := range names {
 		require.Contains(t, text, "| `"+name[1]+"` |")
+	}
+}
+
+// TestStatesOfTheDocumentsAreLegal reads the diagrams: phases may move as drawn, states are those of turns.
+func TestStatesOfTheDocumentsAreLegal(t *testing.T) {
+	t.Parallel()
+	text := open(t, "docs/state-machine.md").text
+	moves := regexp.MustCompile(`(?m)^ +([a-z_]+|\[\*\]) --> ([a-z_]+|\[\*\])`)
+	diagram := func(heading string) [][]string {
+		_, part, found := strings.Cut(text, "\n## "+heading+"\n")
+		require.True(t, found, heading)
+		part, _, _ = strings.Cut(part, "\n## ")
+		drawn := moves.FindAllStringSubmatch(part, -1)
+		require.Greater(t, len(drawn), 10, heading)
+		return drawn
+	}
+	for _, move := range diagram("Phases of a run") {
+		if move[1] != "[*]" && move[2] != "[*]" {
+			require.True(t, testkit.LegalPhase(messages.Phase(move[1]), messages.Phase(move[2])), move[0])
+		}
+	}
+	for _, move := range diagram("Turns") {
+		for _, state := range move[1:] {
+			require.True(t, state == "[*]" || messages.TurnState(state).Valid(), move[0])
+		}
+		if move[1] != "[*]" {
+			require.Equal(t, move[2] == "[*]", messages.TurnState(move[1]).Ended(), move[0])
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/correx/correx-actors/core/session"
 	"github.com/correx/correx-actors/messages"
@@ -119,6 +120,9 @@ func TestReduceOfRecordsThatDoNotFitChangesOnlyTheHead(t *testing.T) {
 		&messages.RunStarted{RunId: "run_9", TurnIds: []string{"turn_9"}, Attempt: 1},
 		&messages.FinalsAcked{UpTo: 100},
 		&messages.TurnAdmitted{},
+		&messages.SessionAlive{At: timestamppb.New(start.Add(-time.Hour))},
+		&messages.SessionAlive{},
+		&messages.OutputReserved{UpTo: 1},
 	} {
 		got, err := session.Reduce(s, kit.Config(), ledgerRecord(t, s.Ledger.Head+1, m))
 		require.NoError(t, err)
@@ -260,6 +264,35 @@ func TestDecideIsDeterministicAndLeavesItsInputAlone(t *testing.T) {
 	}
 	require.NotEmpty(t, testkit.DiffStates(a.Next, kit.State()))
 	kit.Answer("1") // the kit compares the state with what is stored
+}
+
+// Two decisions on one state do not see each other, whatever room its slices have left.
+func TestStatesThatShareAPastDoNotSeeEachOther(t *testing.T) {
+	t.Parallel()
+	kit := testkit.NewSessionKit(t)
+	submit := func(text string) session.Submit {
+		return session.Submit{Request: &messages.SubmitTurn{Text: text}, TurnID: "turn_" + text}
+	}
+	kit.Submit("active")
+	for range 15 {
+		kit.Submit("waiting")
+		a, b := kit.Decide(submit("a")).Next, kit.Decide(submit("b")).Next
+		require.Equal(t, "a", a.Ledger.Queue[len(a.Ledger.Queue)-1].GetText())
+		require.Equal(t, "b", b.Ledger.Queue[len(b.Ledger.Queue)-1].GetText())
+	}
+	for range 15 {
+		finish := session.RunFinished{Outcome: messages.OutcomeCompleted}
+		finish.Content = "a"
+		a := kit.Decide(finish).Next
+		finish.Content = "b"
+		b := kit.Decide(finish).Next
+		answer := func(s session.State) string { return s.Ledger.History[len(s.Ledger.History)-2].GetContent() }
+		require.Equal(t, []string{"a", "b"}, []string{answer(a), answer(b)})
+		kit.Answer("x")
+	}
+	aborted := kit.Decide(session.Abort{Request: &messages.Abort{}}).Next
+	require.True(t, aborted.Ledger.Active.Aborted)
+	require.False(t, kit.State().Ledger.Active.Aborted)
 }
 
 func TestConfigValidateNamesEverySettingThatCannotBe(t *testing.T) {

@@ -114,6 +114,31 @@ func TestEachFrameHasItsDirectAnswer(t *testing.T) {
 	require.Equal(t, frame{"type": "pong", "id": "ask"}, c.ask("ping"))
 }
 
+func TestEveryAnswerMakesRoomForAFrame(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(set *settings) { set.gateway.MaxInFlight, set.gateway.MaxSubscriptions = 2, 1 })
+	c := s.dial()
+	go func() { // more than may be in flight, without waiting
+		for range 20 {
+			c.send("ping")
+			c.send("subscribe", "session_id", "s1")
+			c.send("subscribe", "session_id", "s2")
+			c.send("ack", "session_id", "s1", "seq", 1)
+			c.send("get_session", "session_id", "s1")
+			c.send("nonsense")
+			c.send("record_events", "session_id", "s1", "events", []frame{{"type": "stage_started"}})
+		}
+	}()
+	got := make(map[string]int)
+	for range 20 * 6 {
+		f := c.next()
+		got[f.kind()+f.text("code")]++
+	}
+	require.Equal(t, map[string]int{
+		"pong": 20, "subscribed": 20, "errorrate_limited": 20, "session": 20, "errorunknown_type": 20, "errorinvalid_event": 20,
+	}, got)
+}
+
 func TestUnsubscribedGetsNothingMore(t *testing.T) {
 	t.Parallel()
 	s := start(t)

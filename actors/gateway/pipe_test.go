@@ -255,6 +255,27 @@ func TestASlowEventReaderHoldsNothingInMemory(t *testing.T) {
 	}, func(set *settings) { set.gateway.OutboxFrames = 10 })
 }
 
+func TestAReplacedSubscriptionSendsNoMoreEvents(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *server, _ *pipes) {
+		c, host := s.dial(), s.dial()
+		for range 100 {
+			host.ask("record_events", "session_id", "s1", "events", events("custom"))
+		}
+		c.send("subscribe", "id", "first", "session_id", "s1", "events", true, "after_event", 0)
+		synctest.Wait() // most events wait for room
+		c.send("subscribe", "id", "second", "session_id", "s1")
+		var answers []string
+		for f := c.next(); f.text("id") != "second"; f = c.next() {
+			answers = append(answers, f.kind())
+		}
+		require.Equal(t, "subscribed", answers[0])
+		require.Less(t, len(answers), 50)
+		time.Sleep(time.Second)
+		c.send("ping")
+		c.expect("pong")
+	}, func(set *settings) { set.gateway.OutboxFrames = 10 })
+}
+
 func TestStopClosesEverySocketInTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

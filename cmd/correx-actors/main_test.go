@@ -39,7 +39,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// exits runs a command and wants its exit code: exits CODE PROGRAM ARGS…
+// exits runs a command and wants its exit code: exits CODE PROGRAM ARGS….
 func exits(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) < 2 {
 		ts.Fatalf("usage: exits code program args…")
@@ -57,7 +57,7 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// ready waits for a server's ready file and makes the server the one to talk to: ready FILE
+// ready waits for a server's ready file and makes the server the one to talk to: ready FILE.
 func ready(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) != 1 {
 		ts.Fatalf("usage: ready file")
@@ -67,7 +67,7 @@ func ready(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv("CORREX_SERVER", url)
 }
 
-// within runs a command, which must succeed, or with ! fail, within a duration: within DURATION PROGRAM ARGS…
+// within runs a command, which must succeed, or with ! fail, within a duration: within DURATION PROGRAM ARGS….
 func within(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) < 2 {
 		ts.Fatalf("usage: within duration program args…")
@@ -84,7 +84,7 @@ func within(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// until waits for a word in what the server answers: until PATH WORD
+// until waits for a word in what the server answers: until PATH WORD.
 func until(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) != 2 {
 		ts.Fatalf("usage: until path word")

@@ -3,8 +3,8 @@ package client
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,6 +16,8 @@ import (
 const (
 	retryMin = 100 * time.Millisecond
 	retryMax = 3 * time.Second
+	// closeWithin bounds Close.
+	closeWithin = time.Second
 	// holdFor is the pause before an input is sent again that the server would not take for now.
 	holdFor = 500 * time.Millisecond
 	// noticeBuffer lets a reader print in peace; when it is full nothing is read from the server.
@@ -46,7 +48,9 @@ type Talk struct {
 
 	mu    sync.Mutex
 	queue []*request
-	wake  chan struct{}
+	// closing: Close was called.
+	closing bool
+	wake    chan struct{}
 
 	// Owned by the Talk's goroutine.
 	seq     *uint64 // of the last output item
@@ -64,6 +68,8 @@ type request struct {
 	frame protocol.ClientFrame
 	// safe: sending it twice does no harm.
 	safe bool
+	// answered: the server answers it.
+	answered bool
 	// held: the server asked to try again later.
 	held bool
 	// sent: on the present connection.
@@ -94,8 +100,26 @@ func (t *Talk) Notices() <-chan Notice { return t.notices }
 // Err is why the conversation ended: *UnreachableError, *protocol.Error, or the cause of the context. Valid once Notices is closed.
 func (t *Talk) Err() error { return t.err }
 
-// Close ends the conversation; running answers go on without it.
-func (t *Talk) Close() { t.cancel(ErrClosed) }
+// Close ends the conversation once what was put before has been sent, or after a second; running answers go on without it.
+// The reader of Notices calls it.
+func (t *Talk) Close() {
+	t.mu.Lock()
+	t.closing = true
+	t.mu.Unlock()
+	t.rouse()
+	timer := time.NewTimer(closeWithin)
+	defer timer.Stop()
+	for {
+		select {
+		case _, open := <-t.notices:
+			if !open {
+				return
+			}
+		case <-timer.C:
+			t.cancel(ErrClosed)
+		}
+	}
+}
 
 // Submit sends an input. It gets an idempotency key unless it has one. Accepted or Refused comes, after Accepted also Settled.
 func (t *Talk) Submit(input *protocol.ChatInput) {
@@ -115,25 +139,32 @@ func (t *Talk) Abort(runID string) {
 }
 
 // Ack tells the server that an answer was shown and need not be kept for this session's readers.
-func (t *Talk) Ack(seq uint64) { t.put(&protocol.Ack{SessionID: t.session, Seq: seq}, false) }
+func (t *Talk) Ack(seq uint64) { t.put(&protocol.Ack{SessionID: t.session, Seq: seq}, true) }
 
 func (t *Talk) put(frame protocol.ClientFrame, safe bool) {
-	r := &request{id: uuid.NewString(), safe: safe}
+	_, ack := frame.(*protocol.Ack)
+	r := &request{id: uuid.NewString(), safe: safe, answered: !ack}
 	r.frame = withID(frame, r.id)
 	t.mu.Lock()
 	t.queue = append(t.queue, r)
 	t.mu.Unlock()
+	t.rouse()
+}
+
+func (t *Talk) rouse() {
 	select {
 	case t.wake <- struct{}{}:
 	default:
 	}
 }
 
-func (t *Talk) take() {
+// take takes over what was put, and says whether Close was called.
+func (t *Talk) take() (closing bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.pending = append(t.pending, t.queue...)
 	t.queue = nil
+	return t.closing
 }
 
 // tell hands a notice to the reader.
@@ -231,11 +262,18 @@ func (t *Talk) converse(ctx context.Context, conn *Conn, again bool) (connected 
 		case <-ctx.Done():
 			return connected, context.Cause(ctx)
 		}
-		if err == nil && connected {
-			err = t.send(ctx, conn)
-		}
 		if err != nil {
 			return connected, err
+		}
+		closing := t.take()
+		if !connected {
+			continue
+		}
+		if err := t.send(ctx, conn); err != nil {
+			return connected, err
+		}
+		if closing {
+			return connected, ErrClosed
 		}
 	}
 }
@@ -315,30 +353,15 @@ func (t *Talk) connected(ctx context.Context, conn *Conn, start *protocol.Subscr
 
 // send sends what was not sent yet on this connection.
 func (t *Talk) send(ctx context.Context, conn *Conn) error {
-	t.take()
-	kept := t.pending[:0]
 	for _, r := range t.pending {
-		if !r.sent && !r.held {
-			if err := conn.Send(ctx, r.frame); err != nil {
-				return errors.Join(err, t.restore(kept, r))
-			}
-			r.sent = true
+		if r.sent || r.held {
+			continue
 		}
-		if _, isAck := r.frame.(*protocol.Ack); !isAck {
-			kept = append(kept, r)
+		if err := conn.Send(ctx, r.frame); err != nil {
+			return err
 		}
+		r.sent = true
 	}
-	t.pending = kept
+	t.pending = slices.DeleteFunc(t.pending, func(r *request) bool { return r.sent && !r.answered })
 	return nil
-}
-
-// restore keeps the order of what is pending when sending stopped at r.
-func (t *Talk) restore(kept []*request, r *request) error {
-	for i, p := range t.pending {
-		if p == r {
-			t.pending = append(kept, t.pending[i:]...)
-			return nil
-		}
-	}
-	return fmt.Errorf("unreachable: request %s is not pending", r.id)
 }

@@ -255,6 +255,15 @@ func TestASlowEventReaderHoldsNothingInMemory(t *testing.T) {
 	}, func(set *settings) { set.gateway.OutboxFrames = 10 })
 }
 
+func TestAnOldConnectionCanBeUpgraded(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *server, _ *pipes) {
+		status, _, _ := s.call(http.MethodGet, "/healthz", "")
+		require.Equal(t, http.StatusOK, status)
+		time.Sleep(time.Minute) // longer than an answer may take
+		s.dial().goesOn(t)
+	})
+}
+
 func TestAReplacedSubscriptionSendsNoMoreEvents(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, _ *pipes) {
 		c, host := s.dial(), s.dial()
@@ -264,6 +273,7 @@ func TestAReplacedSubscriptionSendsNoMoreEvents(t *testing.T) {
 		c.send("subscribe", "id", "first", "session_id", "s1", "events", true, "after_event", 0)
 		synctest.Wait() // most events wait for room
 		c.send("subscribe", "id", "second", "session_id", "s1")
+		synctest.Wait() // it is answered
 		var answers []string
 		for f := c.next(); f.text("id") != "second"; f = c.next() {
 			answers = append(answers, f.kind())

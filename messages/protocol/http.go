@@ -28,17 +28,18 @@ type SessionsPage struct {
 // SessionSummary is one session in a list.
 type SessionSummary struct {
 	SessionID string `json:"session_id"`
-	// State is SessionBusy or SessionIdle.
+	// State is SessionBusy, SessionIdle or SessionPassivated.
 	State         string    `json:"state"`
 	EventSequence uint64    `json:"event_sequence"`
 	Epoch         uint64    `json:"epoch"`
 	UpdatedAt     time.Time `json:"updated_at,omitzero"`
 }
 
-// States of a session in a list: busy while it has a turn without an end.
+// States of a session in a list: busy while it has a turn without an end, passivated while it is not in memory.
 const (
-	SessionBusy = "busy"
-	SessionIdle = "idle"
+	SessionBusy       = "busy"
+	SessionIdle       = "idle"
+	SessionPassivated = "passivated"
 )
 
 // EventsPage is a page of a session's event log.

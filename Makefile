@@ -86,7 +86,8 @@ fuzz-short: ## Fuzz each target for five seconds
 	@$(MAKE) --no-print-directory fuzz FUZZTIME=5s
 
 .PHONY: soak
-soak: ## Repeat the tests of actors, journal and providers SOAK_COUNT (50) times
+soak: ## Long walks of the rules, then the tests of all that runs at once SOAK_COUNT (50) times
+	CORREX_SOAK=1 $(GO) test -count=1 -timeout 60m ./core/...
 	$(TEST) -count=$(SOAK_COUNT) -failfast -timeout 60m ./actors/... ./persistence/... ./inference/... ./testkit/...
 
 .PHONY: cover

@@ -224,9 +224,15 @@ func TestIdempotencyComparesFieldByField(t *testing.T) {
 		other.IdempotencyKey = "k"
 		requireRefusal(t, kit.Run(session.Submit{Request: other}), messages.CodeIdempotencyConflict,
 			"the idempotency key was used for another turn: turn_1")
+		other.QueueMode, other.IdempotencyKey = "Collect", "k2"
+		kit.Run(session.Submit{Request: proto.CloneOf(other)})
+		other.QueueMode = "COLLECT"
+		reply, ok := kit.Run(session.Submit{Request: other}).Reply.(*messages.TurnAccepted)
+		require.True(t, ok, "a mode's case does not count")
+		require.Equal(t, "duplicate", reply.GetDisposition())
 		again := proto.CloneOf(first)
 		again.Mode, again.Subscribe = "CHAT", true
-		reply, ok := kit.Run(session.Submit{Request: again}).Reply.(*messages.TurnAccepted)
+		reply, ok = kit.Run(session.Submit{Request: again}).Reply.(*messages.TurnAccepted)
 		require.True(t, ok)
 		require.Equal(t, "duplicate", reply.GetDisposition())
 	}

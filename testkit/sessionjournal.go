@@ -128,22 +128,25 @@ func sameEvent(event messages.Event, rec messages.Record) error {
 
 func (j *sessionJournal) putIndex(entries []session.IndexEntry) error {
 	for _, entry := range entries {
-		status := &messages.TurnStatus{}
-		if err := copyThroughBytes(entry.Turn, status); err != nil {
-			return err
+		if (entry.Turn == nil) == (entry.Idempotency == nil) {
+			return fmt.Errorf("an index entry is of a turn or of a key, not %+v", entry)
 		}
-		j.turns[status.GetTurnId()] = status
-		if entry.Idempotency == nil {
+		if entry.Turn != nil {
+			status := &messages.TurnStatus{}
+			if err := copyThroughBytes(entry.Turn, status); err != nil {
+				return err
+			}
+			if !messages.TurnState(status.GetState()).Ended() {
+				return fmt.Errorf("turn %s is indexed as %s before its end", status.GetTurnId(), status.GetState())
+			}
+			j.turns[status.GetTurnId()] = status
 			continue
-		}
-		if status.GetIdempotencyKey() == "" {
-			return fmt.Errorf("an idempotency entry for %s, which has no key", status.GetTurnId())
 		}
 		idem := &messages.IdempotencyEntry{}
 		if err := copyThroughBytes(entry.Idempotency, idem); err != nil {
 			return err
 		}
-		j.keys[status.GetIdempotencyKey()] = idem
+		j.keys[entry.Key] = idem
 	}
 	return nil
 }

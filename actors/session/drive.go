@@ -177,20 +177,15 @@ func (b *batch) record(stream messages.Stream, name string, version uint32, payl
 
 func (b *batch) index(entries []core.IndexEntry) error {
 	for _, e := range entries {
-		value, err := proto.Marshal(e.Turn)
-		if err != nil {
+		put, m := persistence.IndexPut{Index: persistence.IndexTurn, Name: e.Turn.GetTurnId()}, proto.Message(e.Turn)
+		if e.Turn == nil {
+			put, m = persistence.IndexPut{Index: persistence.IndexIdempotency, Name: e.Key}, e.Idempotency
+		}
+		var err error
+		if put.Value, err = proto.Marshal(m); err != nil {
 			return err
 		}
-		b.data.Index = append(b.data.Index, persistence.IndexPut{Index: persistence.IndexTurn, Name: e.Turn.GetTurnId(), Value: value})
-		if e.Idempotency == nil {
-			continue
-		}
-		if value, err = proto.Marshal(e.Idempotency); err != nil {
-			return err
-		}
-		b.data.Index = append(b.data.Index, persistence.IndexPut{
-			Index: persistence.IndexIdempotency, Name: e.Turn.GetIdempotencyKey(), Value: value,
-		})
+		b.data.Index = append(b.data.Index, put)
 	}
 	return nil
 }

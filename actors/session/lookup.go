@@ -109,8 +109,14 @@ func find(ctx context.Context, j persistence.Journal, key messages.Key, name wan
 		}
 	}
 	ok, err := lookUp(ctx, j, key, persistence.IndexTurn, prior.Entry.GetTurnId(), prior.Status)
-	if err != nil || !ok {
+	if err != nil || !ok && name.key == "" {
 		return nil, err
+	}
+	if !ok { // the turn has not ended: it is in the state, or will be when the append under way is
+		prior.Status = &messages.TurnStatus{
+			TurnId: prior.Entry.GetTurnId(), RunId: messages.RunIDOf(prior.Entry.GetTurnId()),
+			State: string(messages.TurnQueued), ContentHash: prior.Entry.GetContentHash(),
+		}
 	}
 	return prior, nil
 }

@@ -99,7 +99,7 @@ func (d *draft) endWaiting(turn *messages.Turn, state messages.TurnState, reason
 		RunId:          turn.GetRunId(),
 		IdempotencyKey: turn.GetIdempotencyKey(),
 		ContentHash:    turn.GetContentHash(),
-	}, nil)
+	})
 	last := phase(turn.GetRunId(), []string{turn.GetTurnId()}, messages.PhaseQueued, messages.PhaseAborted, 1)
 	last.Reason = reason
 	d.publish(&messages.TurnStateChanged{

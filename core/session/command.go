@@ -135,9 +135,12 @@ type Decision struct {
 // Durable says whether there is anything to append.
 func (d Decision) Durable() bool { return len(d.Host)+len(d.Emit)+len(d.Ledger) > 0 }
 
-// IndexEntry is one entry of the journal's index: of a turn, and with Idempotency also of its key.
+// IndexEntry is one entry of the journal's index: of a turn that has ended, or of an idempotency key.
 type IndexEntry struct {
-	Turn        *messages.TurnStatus
+	// Turn, or nil.
+	Turn *messages.TurnStatus
+	// Key and Idempotency, or neither.
+	Key         string
 	Idempotency *messages.IdempotencyEntry
 }
 

@@ -80,8 +80,9 @@ func (d *draft) emit(e messages.RouterEvent) {
 	d.s = d.s.reduceEvent(e, d.s.Router.EventSequence+1, d.now)
 }
 
-func (d *draft) index(turn *messages.TurnStatus, idempotency *messages.IdempotencyEntry) {
-	d.out.Index = append(d.out.Index, IndexEntry{Turn: turn, Idempotency: idempotency})
+// index tells the journal's index how a turn ended.
+func (d *draft) index(turn *messages.TurnStatus) {
+	d.out.Index = append(d.out.Index, IndexEntry{Turn: turn})
 }
 
 // publish numbers an output item.

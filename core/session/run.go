@@ -203,7 +203,7 @@ func (d *draft) end(e ending) {
 	record.FinalSeq = d.s.Live.NextSeq + uint64(len(items)) - 1
 	d.record(record)
 	for _, turn := range run.Turns {
-		d.index(endedStatus(turn, record, e.reason), nil)
+		d.index(endedStatus(turn, record, e.reason))
 	}
 	d.publish(items...)
 	d.s.Live.Phase, d.s.Live.Text = "", Text{}

@@ -63,7 +63,7 @@ func (d *draft) admit(c Submit, hash []byte) {
 	}
 	position := uint32(len(d.s.Ledger.Queue)) //nolint:gosec // bounded by the queue limit
 	d.record(&messages.TurnAdmitted{Turn: turn})
-	d.indexAdmitted(turn)
+	d.rememberKey(turn)
 	accepted := &messages.TurnAccepted{TurnId: turn.GetTurnId(), RunId: turn.GetRunId()}
 	d.publish(phase(turn.GetRunId(), []string{turn.GetTurnId()}, "", messages.PhaseAccepted, 1))
 	if busy {
@@ -77,22 +77,18 @@ func (d *draft) admit(c Submit, hash []byte) {
 	d.reply(accepted)
 }
 
-func (d *draft) indexAdmitted(turn *messages.Turn) {
-	status := &messages.TurnStatus{
-		TurnId:         turn.GetTurnId(),
-		State:          string(messages.TurnQueued),
-		RunId:          turn.GetRunId(),
-		IdempotencyKey: turn.GetIdempotencyKey(),
-		ContentHash:    turn.GetContentHash(),
-	}
+// rememberKey indexes the idempotency key. The turn itself is indexed at its end: until then the state has it.
+func (d *draft) rememberKey(turn *messages.Turn) {
 	if turn.GetIdempotencyKey() == "" {
-		d.index(status, nil)
 		return
 	}
-	d.index(status, &messages.IdempotencyEntry{
-		TurnId:      turn.GetTurnId(),
-		ContentHash: turn.GetContentHash(),
-		ExpiresAt:   timestamppb.New(d.now.Add(d.cfg.IdempotencyWindow)),
+	d.out.Index = append(d.out.Index, IndexEntry{
+		Key: turn.GetIdempotencyKey(),
+		Idempotency: &messages.IdempotencyEntry{
+			TurnId:      turn.GetTurnId(),
+			ContentHash: turn.GetContentHash(),
+			ExpiresAt:   timestamppb.New(d.now.Add(d.cfg.IdempotencyWindow)),
+		},
 	})
 }
 

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/charmbracelet/x/ansi"
 )
 
 // editor is the input: a text and a cursor in it, which stands between whole characters.
@@ -37,15 +39,13 @@ func (e *editor) insert(s string) {
 	e.settle()
 }
 
-// settle moves a cursor that an edit left inside of a character behind it.
+// settle moves a cursor that stands inside of a character behind it: marks join what was typed before them.
 func (e *editor) settle() {
-	for at := e.lineStart(); at < len(e.text); {
-		if at >= e.at {
-			e.at = at
-			return
-		}
+	at := e.lineStart()
+	for at < e.at {
 		at = e.next(at)
 	}
+	e.at = at
 }
 
 // erase removes the text between two places and leaves the cursor there.
@@ -57,7 +57,10 @@ func (e *editor) erase(from, to int) {
 func (e *editor) backspace() { e.erase(e.before(e.at), e.at) }
 func (e *editor) del()       { e.erase(e.at, e.next(e.at)) }
 
-func (e *editor) move(to int) { e.at, e.goal = to, -1 }
+func (e *editor) move(to int) {
+	e.at, e.goal = to, -1
+	e.settle()
+}
 
 // next is the place behind the character at a place.
 func (e *editor) next(at int) int {
@@ -113,6 +116,16 @@ func (e *editor) wordAfter() int {
 	return len(e.text)
 }
 
+// glyph is cluster for a text that is not clean: what is drawn for the first character.
+func glyph(s string, col int) (drawn string, size, width int) {
+	drawn, size, width = cluster(s, col)
+	if suspicious(drawn) {
+		drawn = clean(drawn)
+		width = textWidth(drawn)
+	}
+	return drawn, size, width
+}
+
 // rows lays the text out; there is at least one. The cursor has room behind the last character of each.
 func (e *editor) rows(width int) []row {
 	var rows []row
@@ -124,11 +137,11 @@ func (e *editor) rows(width int) []row {
 			start, col = at, 0
 			continue
 		}
-		_, size, w := cluster(e.text[at:], col)
+		_, size, w := glyph(e.text[at:], col)
 		if col+w >= width && at > start {
 			rows = append(rows, row{start, at})
 			start, col = at, 0
-			_, size, w = cluster(e.text[at:], col)
+			_, size, w = glyph(e.text[at:], col)
 		}
 		at, col = at+size, col+w
 	}
@@ -142,12 +155,12 @@ func (e *editor) cursor(rows []row) (line, col int) {
 	return line, e.column(rows[line], e.at)
 }
 
-// column is the column of a place in a row.
+// column is where a terminal that knows characters draws a place of a row.
 func (e *editor) column(r row, at int) int {
 	col := 0
 	for i := r.start; i < at; {
-		_, size, w := cluster(e.text[i:], col)
-		i, col = i+size, col+w
+		text, size, _ := glyph(e.text[i:], col)
+		i, col = i+size, col+ansi.StringWidth(text)
 	}
 	return col
 }
@@ -165,7 +178,7 @@ func (e *editor) climb(by, width int) bool {
 	target := rows[line+by]
 	at := target.start
 	for x := 0; at < target.end; {
-		_, size, w := cluster(e.text[at:], x)
+		_, size, w := glyph(e.text[at:], x)
 		if x+w > e.goal || at+size == target.end && line+by < len(rows)-1 && rows[line+by+1].start == target.end {
 			break // the place behind the last character of a broken line is the next row's
 		}
@@ -179,8 +192,8 @@ func (e *editor) climb(by, width int) bool {
 func (e *editor) draw(r row) string {
 	var b strings.Builder
 	for i, col := r.start, 0; i < r.end; {
-		text, size, w := cluster(e.text[i:], col)
-		b.WriteString(clean(text))
+		text, size, w := glyph(e.text[i:], col)
+		b.WriteString(text)
 		i, col = i+size, col+w
 	}
 	return b.String()

@@ -112,14 +112,12 @@ func (m *model) interrupt() []effect {
 	return out
 }
 
-// escape goes back to what is new; there, it stops the answer.
+// escape stops the answer; when none is given, it goes back to the end.
 func (m *model) escape() []effect {
-	switch {
-	case m.scroll > 0:
-		m.scroll = 0
-	case m.busy():
+	if m.busy() {
 		return m.abort()
 	}
+	m.scroll = 0
 	return nil
 }
 
@@ -206,11 +204,11 @@ func describe(s *protocol.State) string {
 		line("running   %s, %s", oneLine(run.RunID), oneLine(run.Phase))
 	}
 	if len(s.Queue) > 0 {
-		line("waiting   %d turns", len(s.Queue))
+		line("queued    %d", len(s.Queue))
 	}
 	for i, stage := range s.L2Memory {
 		if i == 0 {
-			line("ended     %d stages", s.L2Total)
+			line("stages    %d ended", s.L2Total)
 		}
 		line("- %-9s %s: %s", stage.Outcome, oneLine(stage.StageID), oneLine(stage.Summary))
 	}

@@ -72,12 +72,15 @@ func (e *entry) confirm(h protocol.HistoryEntry) {
 	}
 }
 
-// placeFor is where an entry goes that follows another: behind it, else before the next one that both sides have, else before
-// the inputs that wait.
+// placeFor is where an entry goes that follows another: behind it and the notes under it, else before the next one that both
+// sides have, else before the inputs that wait.
 func (t *transcript) placeFor(after *entry, later []*entry) int {
 	for i, e := range t.entries {
 		if after != nil && e == after {
-			return i + 1
+			for i++; i < len(t.entries) && (t.entries[i].kind == kindNote || t.entries[i].kind == kindFailure); {
+				i++
+			}
+			return i
 		}
 		if after != nil {
 			continue

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"errors"
+	"io"
 	"strconv"
 
 	"github.com/correx/correx-actors/cmd/correx-actors/client"
@@ -65,7 +66,10 @@ func (m *model) lost(err error) {
 	}
 	m.trouble = err.Error()
 	var gone *client.UnreachableError
-	if errors.As(err, &gone) {
+	switch {
+	case errors.Is(err, io.EOF):
+		m.trouble = "the connection to the server was lost"
+	case errors.As(err, &gone):
 		m.trouble = gone.Err.Error()
 	}
 }
@@ -258,6 +262,9 @@ func (m *model) response(f *protocol.RouterResponse) []effect {
 	e.finish(f.Content, f.Outcome)
 	if f.Error != nil {
 		e.failure = f.Error.Code + ": " + f.Error.Message
+		if e.text == "" {
+			e.remark = "" // the failure says it
+		}
 	}
 	for _, a := range f.Attachments {
 		name := a.Name

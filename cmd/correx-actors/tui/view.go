@@ -10,16 +10,14 @@ import (
 
 // Measures of the screen, in columns and lines.
 const (
-	// margin is left of the text: a space, the bar of an input, a space.
+	// margin is left of all text: a space, the mark of an input, a space.
 	margin = 3
 	// maxText keeps lines readable on wide screens.
 	maxText = 100
-	// prompt is what stands before the input, with the frame.
-	prompt = 4
 	// maxInput bounds the lines of the input that are shown, together with a third of the screen.
 	maxInput = 10
-	// minFrame is the height from which the input has a frame and a line of hints.
-	minFrame = 9
+	// minRules is the height from which the input has rules around it and a line of hints.
+	minRules = 9
 )
 
 // styles use the terminal's own colors, so they suit a dark and a light one. None carries meaning alone: without colors the
@@ -49,14 +47,14 @@ func (m *model) resize(width, height int) {
 
 func (m *model) textWidth() int { return max(1, min(m.width-margin-1, maxText)) }
 
-func (m *model) inputWidth() int { return max(2, m.width-2*prompt+2) }
+func (m *model) inputWidth() int { return max(2, m.width-margin-1) }
 
-// inputRows gives the rows of the input, those that are shown, and the cursor among the shown.
-func (m *model) inputRows() (shown []row, line, col, hidden int) {
+// inputRows gives the rows of the input that are shown, the cursor among them, and the number of the first.
+func (m *model) inputRows() (shown []row, line, col, first int) {
 	rows := m.input.rows(m.inputWidth())
 	line, col = m.input.cursor(rows)
 	fit := max(1, min(len(rows), maxInput, m.height/3))
-	first := min(max(0, line-fit+1), len(rows)-fit)
+	first = min(max(0, line-fit+1), len(rows)-fit)
 	return rows[first : first+fit], line - first, col, first
 }
 
@@ -64,8 +62,8 @@ func (m *model) inputRows() (shown []row, line, col, hidden int) {
 func (m *model) logHeight() int {
 	shown, _, _, _ := m.inputRows()
 	used := len(shown) + 1 // the status
-	if m.height >= minFrame {
-		used += 3 // the frame and the hints
+	if m.height >= minRules {
+		used += 3 // the rules and the hints
 	}
 	return max(0, m.height-used)
 }
@@ -124,6 +122,8 @@ func (m *model) below(e *entry) []subline {
 		put(m.styles.dim, "…", "the beginning follows at the end")
 	case e.waits() && e.stage == stageUnsent && m.conn != linkConnected:
 		put(m.styles.warn, "…", "not sent yet: waiting for the connection")
+	case e.waits() && e.stage == stageQueued && e.steer:
+		put(m.styles.steer, "…", "steering, queued")
 	case e.waits() && e.stage == stageQueued && e.remark == "":
 		put(m.styles.dim, "…", "queued")
 	}
@@ -181,37 +181,36 @@ func (m *model) draw(e *entry) []string {
 
 // View draws the model.
 func (m *model) View() screen {
-	rows, line, col, _ := m.inputRows()
+	rows, line, col, first := m.inputRows()
 	s := screen{lines: m.window(m.logHeight())}
 	s.lines = append(s.lines, m.statusLine())
-	if m.height < minFrame {
+	if m.height < minRules {
 		for i, r := range rows {
-			s.lines = append(s.lines, promptOf(i)+m.input.draw(r))
+			s.lines = append(s.lines, promptOf(first+i)+m.input.draw(r))
 		}
-		s.x, s.y = 2+col, len(s.lines)-len(rows)+line
+		s.x, s.y = margin+col, len(s.lines)-len(rows)+line
 		return s.crop(m.height)
 	}
-	frame := m.frameStyle()
-	edge := strings.Repeat("─", max(0, m.width-2))
-	s.lines = append(s.lines, frame.Render("╭"+edge+"╮"))
-	s.x, s.y = prompt+col, len(s.lines)+line
+	// Rules above and below, nothing at the sides: terminals do not agree on the width of some emoji.
+	rule := m.ruleStyle().Render(strings.Repeat("─", m.width))
+	s.lines = append(s.lines, rule)
+	s.x, s.y = margin+col, len(s.lines)+line
 	for i, r := range rows {
 		text := m.input.draw(r)
 		if m.input.text == "" {
 			text = m.styles.dim.Render(cut("Write a message", m.inputWidth()))
 		}
-		gap := strings.Repeat(" ", max(0, m.width-prompt-lipgloss.Width(text)-1))
-		s.lines = append(s.lines, frame.Render("│")+" "+promptOf(i)+text+gap+frame.Render("│"))
+		s.lines = append(s.lines, promptOf(first+i)+text)
 	}
-	s.lines = append(s.lines, frame.Render("╰"+edge+"╯"), m.hint())
+	s.lines = append(s.lines, rule, m.hint())
 	return s
 }
 
 func promptOf(line int) string {
 	if line == 0 {
-		return "› "
+		return " › "
 	}
-	return "  "
+	return "   "
 }
 
 // crop keeps the last lines, where the cursor is.
@@ -246,7 +245,7 @@ func (m *model) window(height int) []string {
 	return back
 }
 
-func (m *model) frameStyle() lipgloss.Style {
+func (m *model) ruleStyle() lipgloss.Style {
 	if m.conn == linkConnected {
 		return m.styles.dim
 	}
@@ -255,67 +254,76 @@ func (m *model) frameStyle() lipgloss.Style {
 
 // statusLine tells where the conversation stands: the session and its workflow on the left, what is going on on the right.
 func (m *model) statusLine() string {
-	left := []string{oneLine(m.session)}
-	if m.status != "" {
-		left = append(left, oneLine(m.status))
-	}
-	if m.stage != "" {
-		left = append(left, "stage "+oneLine(m.stage))
-	}
-	var right []string
-	if activity := m.activity(); activity != "" {
-		right = append(right, activity)
-	}
-	if m.queued > 0 {
-		right = append(right, strconv.Itoa(m.queued)+" queued")
-	}
-	dot, style := "● ", m.styles.good
-	if m.conn != linkConnected {
-		dot, style = "○ ", m.styles.warn
-	}
-	doing := strings.Join(right, " · ")
-	state := dot + string(m.conn)
 	room := m.width - 2
-	if textWidth(doing)+3+textWidth(state) > room {
+	mark, style := "● ", m.styles.good
+	if m.conn != linkConnected {
+		mark, style = "○ ", m.styles.warn
+	}
+	link := cut(mark+string(m.conn), room)
+	doing := m.activity()
+	if m.queued > 0 {
+		doing += strconv.Itoa(m.queued) + " queued · "
+	}
+	if textWidth(doing)+textWidth(link) > room {
 		doing = ""
 	}
-	state = cut(state, room)
-	room -= textWidth(state)
-	tail := style.Render(state)
-	if doing != "" {
-		room -= textWidth(doing) + 3
-		tail = doing + m.styles.dim.Render(" · ") + tail
+	room -= textWidth(doing) + textWidth(link)
+	title := m.title(room - 2)
+	gap := strings.Repeat(" ", max(0, room-textWidth(title)))
+	return " " + m.styles.dim.Render(title) + gap + doing + style.Render(link)
+}
+
+// title names the session and tells of its workflow. If there is no room for both, the name is cut first.
+func (m *model) title(room int) string {
+	about := ""
+	if m.status != "" {
+		about += " · workflow " + oneLine(m.status)
 	}
-	title := cut(strings.Join(left, " · "), room-1)
-	return " " + m.styles.dim.Render(title) + strings.Repeat(" ", max(0, room-textWidth(title))) + tail
+	if m.stage != "" {
+		about += " · stage " + oneLine(m.stage)
+	}
+	const minName = 8
+	return cut(cut(oneLine(m.session), max(minName, room-textWidth(about)))+about, room)
 }
 
 func (m *model) activity() string {
 	switch {
-	case m.running == "":
+	case m.running == "", m.conn != linkConnected:
 		return ""
 	case m.aborting:
-		return "stopping"
+		return "stopping · "
+	case m.attempt > 1:
+		return "answering " + strconv.Itoa(m.seconds) + " s, attempt " + strconv.FormatUint(uint64(m.attempt), 10) + " · "
 	}
-	text := "answering " + strconv.Itoa(m.seconds) + " s"
-	if m.attempt > 1 {
-		text += ", attempt " + strconv.Itoa(int(m.attempt))
-	}
-	return text
+	return "answering " + strconv.Itoa(m.seconds) + " s · "
 }
 
 // hint is the last line: what matters most now.
 func (m *model) hint() string {
-	width := m.width - 2
+	room := m.width - margin - 1
+	pad := strings.Repeat(" ", margin)
 	switch {
 	case m.armed:
-		return "  " + m.styles.warn.Render(cut("Ctrl-C again leaves", width))
+		return pad + m.styles.warn.Render(cut("Ctrl-C again leaves", room))
 	case m.trouble != "":
-		return "  " + m.styles.warn.Render(cut(oneLine(m.trouble), width))
+		return pad + m.styles.warn.Render(cut(oneLine(m.trouble), room))
 	case m.scroll > 0:
-		return "  " + m.styles.user.Render(cut("↓ "+strconv.Itoa(m.scroll)+" more lines · PgDn · Esc to the end", width))
+		return pad + m.styles.user.Render(fitting(room, "↓ "+strconv.Itoa(m.scroll)+" more lines", "PgDn", "Ctrl+End to the end"))
+	case m.conn == linkEnded:
+		return pad + m.styles.warn.Render(fitting(room, "/quit leaves", "what was not sent is shown then"))
 	case m.busy():
-		return "  " + m.styles.dim.Render(cut("Esc stops the answer · Enter queues a message · /steer TEXT · /help", width))
+		return pad + m.styles.dim.Render(fitting(room, "Esc stops the answer", "Enter queues", "/steer TEXT", "/help"))
 	}
-	return "  " + m.styles.dim.Render(cut("Enter sends · Alt+Enter new line · PgUp scrolls · /help · Ctrl-D leaves", width))
+	return pad + m.styles.dim.Render(fitting(room, "Enter sends", "Alt+Enter new line", "/help", "PgUp scrolls", "Ctrl-D leaves"))
+}
+
+// fitting joins as many of the hints as there is room for.
+func fitting(room int, hints ...string) string {
+	line := cut(hints[0], room)
+	for _, hint := range hints[1:] {
+		if textWidth(line+" · "+hint) <= room {
+			line += " · " + hint
+		}
+	}
+	return line
 }

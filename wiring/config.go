@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"time"
 
+	"github.com/correx/correx-actors/actors/gateway"
 	"github.com/correx/correx-actors/actors/runner"
 	"github.com/correx/correx-actors/actors/session"
 	core "github.com/correx/correx-actors/core/session"
@@ -190,17 +190,26 @@ func (c Config) Validate() error {
 	refuse := func(key, format string, args ...any) {
 		errs = append(errs, fieldByKey[key].fault(c, fmt.Sprintf(format, args...)))
 	}
-	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
-		refuse("listen", "want host:port")
+	// One part at a time, so that each fault is told of its own setting.
+	served, origins := gateway.DefaultConfig(), gateway.DefaultConfig()
+	served.Listen, origins.Origins = c.Listen, c.Origins
+	if err := served.Validate(); err != nil {
+		refuse("listen", "%v", err)
+	}
+	if err := origins.Validate(); err != nil {
+		refuse("origins", "%v", err)
+	}
+	if err := (openai.Config{BaseURL: c.OpenAI.BaseURL}).Validate(); err != nil {
+		refuse("openai.base_url", "%v", err)
+	}
+	if err := (openai.Config{APIKey: string(c.OpenAI.APIKey)}).Validate(); err != nil {
+		refuse("openai.api_key", "%v", err)
 	}
 	if c.Journal.Driver == DriverBolt && c.DataDir == "" {
 		refuse("data_dir", "the bolt journal needs a folder")
 	}
 	if c.Provider == ProviderOpenAI && !c.openAIConfigured() {
 		refuse("provider", "neither openai.api_key nor openai.base_url is set")
-	}
-	if err := c.openAI(nil).Validate(); err != nil {
-		refuse("openai.base_url", "%v", err)
 	}
 	return errors.Join(errs...)
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
 	"go.uber.org/fx"
 
@@ -15,8 +16,14 @@ import (
 	"github.com/correx/correx-actors/persistence/memory"
 )
 
-// journalFile is the journal's name in the data folder.
-const journalFile = "journal.db"
+const (
+	// journalFile is the journal's name in the data folder.
+	journalFile = "journal.db"
+	// lockTimeout is how long a server waits for another one that is just ending.
+	lockTimeout = 500 * time.Millisecond
+	// recordMargin is what a record may hold beside an answer: a batch of 1,000 small events is far below it.
+	recordMargin = 1 << 20
+)
 
 var journal = fx.Provide(newJournal)
 
@@ -29,9 +36,6 @@ func newJournal(lc fx.Lifecycle, cfg Config, log *slog.Logger) (persistence.Jour
 	return j, nil
 }
 
-// recordMargin is what a record may hold beside an answer: a batch of 1,000 small events is far below it.
-const recordMargin = 1 << 20
-
 func openJournal(cfg Config, log *slog.Logger) (persistence.Journal, error) {
 	if cfg.Journal.Driver == DriverMemory {
 		return memory.New(memory.Config{}), nil
@@ -41,7 +45,7 @@ func openJournal(cfg Config, log *slog.Logger) (persistence.Journal, error) {
 		return nil, fmt.Errorf("make the data folder: %w", err)
 	}
 	j, err := bolt.Open(bolt.Config{
-		Path: filepath.Join(cfg.DataDir, journalFile), Logger: log,
+		Path: filepath.Join(cfg.DataDir, journalFile), LockTimeout: lockTimeout, Logger: log,
 		// The end of a run holds its whole answer, in its record and in the index.
 		MaxRecordBytes: cfg.Runs.MaxAnswerBytes + recordMargin,
 		MaxBatchBytes:  4 * (cfg.Runs.MaxAnswerBytes + recordMargin),

@@ -113,7 +113,23 @@ func TestRefusalsNameKeyValueAndSource(t *testing.T) {
 			name: "null", yaml: "listen:", want: []string{`setting listen is "<nil>" (from FILE): want a text`},
 		},
 		{
-			name: "listen without a port", yaml: "listen: localhost", want: []string{`setting listen is "localhost" (from FILE): want host:port`},
+			name: "listen without a port", yaml: "listen: localhost", want: []string{`setting listen is "localhost" (from FILE): `, "missing port"},
+		},
+		{
+			name: "address that others can reach", yaml: "listen: 0.0.0.0:7711",
+			want: []string{`setting listen is "0.0.0.0:7711" (from FILE): `, "not a loopback address"},
+		},
+		{
+			name: "origin with a path", yaml: "origins: [https://a.example/chat]",
+			want: []string{`setting origins is "https://a.example/chat" (from FILE): `},
+		},
+		{
+			name: "base URL that is none", src: wiring.Sources{Environ: []string{"OPENAI_BASE_URL=localhost"}},
+			want: []string{`setting openai.base_url is "localhost" (from OPENAI_BASE_URL): `},
+		},
+		{
+			name: "key with a line break", src: wiring.Sources{Environ: []string{"OPENAI_API_KEY=sk-visible\n2"}},
+			want: []string{`setting openai.api_key is "********" (from OPENAI_API_KEY): API key holds a control character`},
 		},
 		{
 			name: "openai without anything", yaml: "provider: openai", want: []string{"neither openai.api_key nor openai.base_url is set"},
@@ -173,6 +189,8 @@ func TestEverySettingCanComeFromEachSource(t *testing.T) {
 			value = s.Values[len(s.Values)-1]
 		case s.Key == "openai.base_url":
 			value = "http://127.0.0.1:1/v1"
+		case s.Key == "origins":
+			value = "https://a.example,https://b.example:8443"
 		case s.Key == "conversation.keep_last":
 			value = "7"
 		}

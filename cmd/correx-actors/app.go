@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
+	"unicode"
 
 	"github.com/alecthomas/kong"
+	"github.com/charmbracelet/x/term"
 
 	"github.com/correx/correx-actors/cmd/correx-actors/client"
 	"github.com/correx/correx-actors/messages/protocol"
@@ -122,12 +125,12 @@ func (a *app) report(err error) int {
 
 // say writes a line for people to standard error.
 func (a *app) say(format string, args ...any) {
-	fmt.Fprintf(a.err, "correx-actors: "+format+"\n", args...)
+	_ = put(a.err, fmt.Sprintf("correx-actors: "+format+"\n", args...)) // there is no one else to tell
 }
 
 // write writes to standard output.
 func (a *app) write(format string, args ...any) error {
-	if _, err := fmt.Fprintf(a.out, format, args...); err != nil {
+	if err := put(a.out, fmt.Sprintf(format, args...)); err != nil {
 		return fmt.Errorf("write output: %w", err)
 	}
 	return nil
@@ -161,12 +164,31 @@ func (a *app) client() (*client.Client, error) {
 	return c, nil
 }
 
+// put writes text to a stream; a file or a pipe gets every byte.
+func put(w io.Writer, text string) error {
+	if isTerminal(w) {
+		text = visible(text)
+	}
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+// visible is text as it may reach a terminal: what models and other users write must not move the cursor, set a title or turn
+// the direction of what follows.
+func visible(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case unicode.IsControl(r), r >= 0x202A && r <= 0x202E, r >= 0x2066 && r <= 0x2069:
+			return -1
+		}
+		return r
+	}, text)
+}
+
 // isTerminal says whether a person sits at the other end.
 func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	return ok && term.IsTerminal(f.Fd())
 }

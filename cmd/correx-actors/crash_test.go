@@ -247,3 +247,24 @@ func TestInterruptAbortsTheAnswerThenLeaves(t *testing.T) {
 	require.Equal(t, 0, chat.ProcessState.ExitCode(), log)
 	require.Contains(t, log.String(), "aborting the answer; Ctrl-C again leaves")
 }
+
+// TestTailFollowsOverARestart follows a session's events while its server is killed and started again.
+func TestTailFollowsOverARestart(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	server := m.serve()
+	m.run(workflow, "events", "import", "s1")
+	tail, out, log := m.command("events", "tail", "--after", "2", "s1")
+	require.NoError(t, tail.Start())
+	seen := func(n int) {
+		require.Eventually(t, func() bool { return strings.Count(out.String(), "\n") == n }, 20*time.Second, 5*time.Millisecond, log)
+	}
+	seen(3)
+	m.kill(server)
+	m.serve()
+	m.run(`{"type":"workflow_completed"}`, "events", "import", "s1")
+	seen(4)
+	require.NoError(t, tail.Process.Signal(os.Interrupt))
+	require.NoError(t, tail.Wait(), log)
+	require.Equal(t, m.run("", "events", "export", "--after", "2", "s1"), out.String())
+}

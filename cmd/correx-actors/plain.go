@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"syscall"
@@ -29,6 +28,8 @@ type lineChat struct {
 
 	talk  *client.Talk
 	lines <-chan string
+	// unread is why reading ended; set before lines is closed.
+	unread error
 	// held is a line from a pipe that waits for the answer before it; nil = none.
 	held *string
 	eof  bool
@@ -64,7 +65,7 @@ func (l *lineChat) run(ctx context.Context) error {
 	}
 	l.talk = l.client.Talk(ctx, l.session, opts)
 	defer l.talk.Close()
-	l.lines = readLines(l.a.in)
+	l.lines = l.readLines()
 	l.a.say("session %s (go on with it later: correx-actors chat %s)", l.session, l.session)
 	for !l.finished() {
 		err := l.step()
@@ -92,7 +93,7 @@ func (l *lineChat) step() error {
 	select {
 	case line, ok := <-lines:
 		if !ok {
-			l.eof, l.lines = true, nil
+			l.ended()
 			return nil
 		}
 		return l.line(line)
@@ -115,15 +116,16 @@ func (l *lineChat) step() error {
 }
 
 // readLines reads lines in the background; the reader of a terminal cannot be interrupted.
-func readLines(r io.Reader) <-chan string {
+func (l *lineChat) readLines() <-chan string {
 	lines := make(chan string)
 	go func() {
 		defer close(lines)
-		scanner := bufio.NewScanner(r)
+		scanner := bufio.NewScanner(l.a.in)
 		scanner.Buffer(nil, maxLine)
 		for scanner.Scan() {
 			lines <- scanner.Text()
 		}
+		l.unread = scanner.Err()
 	}()
 	return lines
 }
@@ -160,6 +162,15 @@ func (l *lineChat) line(line string) error {
 		l.a.say("unknown command %s; /help lists them (// begins a text with a slash)", command)
 	}
 	return nil
+}
+
+// ended notes the end of the input, which may have come too early.
+func (l *lineChat) ended() {
+	l.eof, l.lines = true, nil
+	if l.unread != nil {
+		l.failure = fmt.Errorf("read input: %w", l.unread)
+		l.a.say("%v", l.failure)
+	}
 }
 
 func (l *lineChat) help() error {

@@ -24,14 +24,14 @@ func (a *Answer) Show(frame protocol.ServerFrame) (add string, again bool) {
 	case *protocol.StreamDelta:
 		return a.delta(f)
 	case *protocol.StreamSnapshot:
-		return a.whole(f.Attempt, f.Text)
+		return a.soFar(f.Attempt, f.Text)
 	case *protocol.StreamFinalize:
 		return a.whole(f.Attempt, f.Text)
 	case *protocol.RouterResponse:
 		return a.whole(a.attempt, f.Content)
 	case *protocol.Resync:
 		if f.RunID != "" {
-			return a.whole(f.Attempt, f.Text)
+			return a.soFar(f.Attempt, f.Text)
 		}
 	}
 	return "", false
@@ -61,12 +61,19 @@ func (a *Answer) delta(f *protocol.StreamDelta) (add string, again bool) {
 	return a.catchUp(false)
 }
 
+// soFar takes all of a text that may still grow.
+func (a *Answer) soFar(attempt uint32, text string) (add string, again bool) {
+	torn := a.torn
+	a.attempt, a.text, a.torn = attempt, text, false
+	return a.catchUp(torn)
+}
+
 func (a *Answer) whole(attempt uint32, text string) (add string, again bool) {
 	a.attempt, a.text, a.torn = attempt, text, false
 	return a.catchUp(true)
 }
 
-// catchUp compares the text with what was printed. A text that is not whole may still grow into it.
+// catchUp compares the text with what was printed. One that is not whole may still grow into it.
 func (a *Answer) catchUp(whole bool) (add string, again bool) {
 	if rest, ok := strings.CutPrefix(a.text, a.printed); ok {
 		a.printed = a.text

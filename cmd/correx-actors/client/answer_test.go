@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -28,6 +29,12 @@ func TestAnswerPrintsEachByteOnce(t *testing.T) {
 		{"resync", []protocol.ServerFrame{
 			delta(1, 0, "one "), &protocol.Resync{RunID: "r", Attempt: 1, Text: "one two "}, delta(1, 8, "three"), whole,
 		}, "one two three"},
+		{"resync at the beginning of a new attempt", []protocol.ServerFrame{
+			delta(1, 0, "one "), &protocol.Resync{RunID: "r", Attempt: 2}, delta(2, 0, "one two "), whole,
+		}, "one two three"},
+		{"snapshot after a missed beginning", []protocol.ServerFrame{
+			delta(1, 4, "two "), &protocol.StreamSnapshot{Attempt: 1, Text: "one two "}, delta(1, 8, "three"), whole,
+		}, "two |one two three"},
 		{"resync without a run", []protocol.ServerFrame{delta(1, 0, "one "), &protocol.Resync{}, delta(1, 4, "two three"), whole}, "one two three"},
 		{"new attempt with the same words", []protocol.ServerFrame{
 			delta(1, 0, "one two "), delta(2, 0, "one "), delta(2, 4, "two three"), whole,
@@ -41,15 +48,15 @@ func TestAnswerPrintsEachByteOnce(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			var answer client.Answer
-			var got string
+			var got strings.Builder
 			for _, frame := range c.frames {
 				add, again := answer.Show(frame)
 				if again {
-					got += "|"
+					got.WriteByte('|')
 				}
-				got += add
+				got.WriteString(add)
 			}
-			require.Equal(t, c.want, got)
+			require.Equal(t, c.want, got.String())
 		})
 	}
 }

@@ -229,53 +229,71 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// link is one connection of a Talk.
+type link struct {
+	conn   *Conn
+	frames <-chan protocol.ServerFrame
+	lost   <-chan error
+	// again: it is not the first one that worked.
+	again bool
+	// subscribed: the server has answered the subscription.
+	subscribed bool
+}
+
 // converse works on one connection until it is lost; connected says whether it got as far as being subscribed.
 func (t *Talk) converse(ctx context.Context, conn *Conn, again bool) (connected bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	frames, lost := receive(ctx, conn)
+	l := &link{conn: conn, again: again}
+	l.frames, l.lost = receive(ctx, conn)
 	t.dropUnsafe()
-	subscribe := &protocol.Subscribe{
+	err = conn.Send(ctx, &protocol.Subscribe{
 		ID: subscribeID, SessionID: t.session, AfterSeq: t.seq, Events: t.opts.Events, AfterEvent: t.event,
-	}
-	if err := conn.Send(ctx, subscribe); err != nil {
-		return false, err
-	}
-	for {
-		select {
-		case frame, open := <-frames:
-			if !open {
-				return connected, <-lost
-			}
-			if start, ok := frame.(*protocol.Subscribed); ok {
-				connected = true
-				err = t.connected(ctx, conn, start, again)
-			} else {
-				err = t.received(ctx, conn, frame)
-			}
-		case <-t.wake:
-		case <-t.retry:
-			if t.late() {
-				return connected, &UnreachableError{Server: t.client.Server(), Err: errors.New("it takes no new turns")}
-			}
-			t.release()
-		case <-ctx.Done():
-			return connected, context.Cause(ctx)
-		}
-		if err != nil {
-			return connected, err
-		}
-		closing := t.take()
-		if !connected {
-			continue
-		}
-		if err := t.send(ctx, conn); err != nil {
-			return connected, err
-		}
-		if closing {
-			return connected, ErrClosed
+	})
+	for err == nil {
+		if err = t.step(ctx, l); err == nil {
+			err = t.forward(ctx, l)
 		}
 	}
+	return l.subscribed, err
+}
+
+// step waits for the next thing that happens.
+func (t *Talk) step(ctx context.Context, l *link) error {
+	select {
+	case frame, open := <-l.frames:
+		if !open {
+			return <-l.lost
+		}
+		if start, ok := frame.(*protocol.Subscribed); ok {
+			return t.connected(ctx, l, start)
+		}
+		return t.received(ctx, l.conn, frame)
+	case <-t.wake:
+	case <-t.retry:
+		if t.late() {
+			return &UnreachableError{Server: t.client.Server(), Err: errors.New("it takes no new turns")}
+		}
+		t.release()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// forward sends what waits, once the subscription stands, and ends after Close.
+func (t *Talk) forward(ctx context.Context, l *link) error {
+	closing := t.take()
+	if !l.subscribed {
+		return nil
+	}
+	if err := t.send(ctx, l.conn); err != nil {
+		return err
+	}
+	if closing {
+		return ErrClosed
+	}
+	return nil
 }
 
 const subscribeID = "subscribe"
@@ -336,7 +354,8 @@ func (t *Talk) dropUnsafe() {
 	t.release()
 }
 
-func (t *Talk) connected(ctx context.Context, conn *Conn, start *protocol.Subscribed, again bool) error {
+func (t *Talk) connected(ctx context.Context, l *link, start *protocol.Subscribed) error {
+	l.subscribed = true
 	if t.seq == nil {
 		last := start.NextSeq - min(start.NextSeq, 1)
 		t.seq = &last
@@ -345,10 +364,7 @@ func (t *Talk) connected(ctx context.Context, conn *Conn, start *protocol.Subscr
 		t.event = &start.State.EventSequence
 	}
 	t.down = time.Time{}
-	if err := t.tell(ctx, &Connected{Hello: conn.Hello, Start: start, Again: again}); err != nil {
-		return err
-	}
-	return t.askTurns(ctx, conn)
+	return t.tell(ctx, &Connected{Hello: l.conn.Hello, Start: start, Again: l.again})
 }
 
 // send sends what was not sent yet on this connection.

@@ -302,7 +302,7 @@ func TestTalkDoesNotWaitForAServerThatItNeverReached(t *testing.T) {
 func TestTalkGivesUpInTheEnd(t *testing.T) {
 	t.Parallel()
 	talk := talking(t, client.TalkOptions{GiveUp: 200 * time.Millisecond}, func(p *peer) { p.subscribed(1) })
-	for range talk.Notices() { //nolint:revive // only the end matters
+	for range talk.Notices() {
 	}
 	var gone *client.UnreachableError
 	require.ErrorAs(t, talk.Err(), &gone)

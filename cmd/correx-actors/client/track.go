@@ -193,7 +193,7 @@ func (t *Talk) settle(ctx context.Context, s *Settled) error {
 	return t.tell(ctx, s)
 }
 
-// askTurns asks for the turns that have no end yet, since it may have come while there was no connection.
+// askTurns asks for the turns that have no end yet, since it may be among the items that are not kept any more.
 func (t *Talk) askTurns(ctx context.Context, conn *Conn) error {
 	for _, id := range t.turns.order {
 		if err := conn.Send(ctx, &protocol.GetTurn{ID: turnPrefix + id, SessionID: t.session, TurnID: id}); err != nil {

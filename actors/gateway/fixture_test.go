@@ -48,6 +48,7 @@ type server struct {
 type settings struct {
 	gateway  gateway.Config
 	session  session.Deps
+	journal  persistence.Journal // that the gateway sees
 	listener net.Listener
 	dial     func(ctx context.Context, network, addr string) (net.Conn, error)
 }
@@ -60,7 +61,7 @@ func serve(t *testing.T, change ...func(*settings)) *server {
 		model: testkit.NewProvider(t),
 	}
 	s.model.Otherwise(testkit.Stream("Hello", " there"))
-	set := settings{gateway: gateway.DefaultConfig(), session: s.deps()}
+	set := settings{gateway: gateway.DefaultConfig(), session: s.deps(), journal: s.journal}
 	set.gateway.Listen, set.gateway.Version, set.gateway.Node = "127.0.0.1:0", "v0.0.1", "n1"
 	for _, c := range change {
 		c(&set)
@@ -69,7 +70,7 @@ func serve(t *testing.T, change ...func(*settings)) *server {
 	s.dir, err = directory.Start(s.sys, set.session)
 	require.NoError(t, err)
 	s.gateway, err = gateway.New(set.gateway, gateway.Deps{
-		Kernel: s.sys, Directory: s.dir, Journal: s.journal, Log: slog.New(slog.DiscardHandler),
+		Kernel: s.sys, Directory: s.dir, Journal: set.journal, Log: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)
 	if set.listener != nil {
@@ -182,8 +183,10 @@ func (c *client) next() frame {
 	return f
 }
 
-func (c *client) read() (frame, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+func (c *client) read() (frame, error) { return c.readFor(patience) }
+
+func (c *client) readFor(d time.Duration) (frame, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
 	_, data, err := c.ws.Read(ctx)
 	if err != nil {

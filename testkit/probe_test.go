@@ -82,6 +82,7 @@ func TestProbeTellsWhatCameInstead(t *testing.T) {
 		sys.Tell(p.PID(), 1)
 		sys.Tell(p.PID(), &messages.Notice{Text: "hello"})
 		sys.Tell(p.PID(), question{2})
+		synctest.Wait()
 		testkit.Expect[int](p)
 		text := fake.fails(func() { testkit.Expect[string](p) })
 		require.Contains(t, text, "want a string, got a *messages.Notice")

@@ -1,9 +1,10 @@
 // Command embed runs the runtime inside a host's own fx app: the host brings its parts, takes *actors.Client from the graph,
-// tells the session what its workflow does, and holds a conversation about it. The gateway serves the same sessions to others.
+// tells a session what its workflow does, and holds a conversation about it. The gateway serves the same sessions to others.
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -17,12 +18,19 @@ import (
 )
 
 func main() {
+	if err := run(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, "embed:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
 	cfg := wiring.DefaultConfig()
 	cfg.Listen = "127.0.0.1:0"
 	cfg.Journal.Driver = wiring.DriverMemory // a real host names a DataDir instead
 	cfg.Provider = wiring.ProviderOffline
 
-	var failure error
+	var client *actors.Client
 	app := fx.New(
 		wiring.Module(cfg),
 		fx.StopTimeout(wiring.StopTimeout(cfg)),
@@ -31,22 +39,15 @@ func main() {
 		fx.Decorate(func() *slog.Logger {
 			return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 		}),
-		fx.Invoke(func(lc fx.Lifecycle, client *actors.Client, end fx.Shutdowner) {
-			lc.Append(fx.StartHook(func() {
-				go func() {
-					failure = converse(context.Background(), client)
-					if err := end.Shutdown(); err != nil {
-						failure = err
-					}
-				}()
-			}))
-		}),
+		fx.Populate(&client),
 	)
-	app.Run()
-	if failure != nil {
-		fmt.Fprintln(os.Stderr, "embed:", failure)
-		os.Exit(1)
+	if err := app.Start(ctx); err != nil {
+		return err
 	}
+	err := converse(ctx, client)
+	stop, cancel := context.WithTimeout(ctx, app.StopTimeout())
+	defer cancel()
+	return errors.Join(err, app.Stop(stop))
 }
 
 // converse records a workflow's events and asks about them.

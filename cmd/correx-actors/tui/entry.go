@@ -93,10 +93,7 @@ func (t *transcript) insert(at int, e *entry) {
 	}
 }
 
-func (t *transcript) add(e *entry) *entry {
-	t.insert(len(t.entries), e)
-	return e
-}
+func (t *transcript) add(e *entry) { t.insert(len(t.entries), e) }
 
 func (t *transcript) note(text string) { t.add(&entry{kind: kindNote, text: text}) }
 

@@ -53,6 +53,8 @@ func (c Config) gateway() gateway.Config {
 	g := gateway.DefaultConfig()
 	g.Listen, g.Origins, g.MaxFrameBytes, g.Version = c.Listen, c.Origins, c.Limits.MaxFrameBytes, c.Version
 	g.Node = node()
+	// The end of a run tells its answer twice, and JSON may double it: that much must find room, or no reader ever gets it.
+	g.OutboxBytes = max(g.OutboxBytes, 5*c.Runs.MaxAnswerBytes)
 	return g
 }
 

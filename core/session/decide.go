@@ -135,6 +135,7 @@ func (d *draft) start(c Start) {
 		d.reply(f)
 		return
 	}
+	d.checkpoint()
 	if !d.s.Exists() || !isEmpty(c.Config) {
 		d.record(&messages.SessionConfigured{Config: mergeConfig(d.s.Ledger.Config, c.Config)})
 	}

@@ -123,6 +123,10 @@ func (d *draft) runFinished(c RunFinished) {
 	if !d.running(c.RunID, c.Attempt) {
 		return
 	}
+	if !c.Outcome.Valid() { // a runner of ours that errs must not leave a turn without an end (I7)
+		c.Outcome = messages.OutcomeFailed
+		c.Error = messages.Fail(messages.CodeInternal, "the run ended in a way that is not known")
+	}
 	d.checkpoint()
 	if d.s.Ledger.Active.Aborted {
 		d.endAborted(c.Content, c.Usage)

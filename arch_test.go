@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -150,9 +151,17 @@ func TestCheckerFindsViolations(t *testing.T) {
 	require.Empty(t, rules.check(source{Path: "core/router/x.go", Imports: []string{"slices", ours("messages")}}))
 }
 
-// readSources reads every Go file of the repository.
+// readSources gives every Go file of the repository.
 func readSources(t *testing.T) []source {
 	t.Helper()
+	files, err := allSources()
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	return files
+}
+
+// allSources reads them once for all tests.
+var allSources = sync.OnceValues(func() ([]source, error) {
 	var files []source
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
 		switch {
@@ -167,10 +176,8 @@ func readSources(t *testing.T) []source {
 		files = append(files, file)
 		return err
 	})
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	return files
-}
+	return files, err
+})
 
 func readSource(path string) (source, error) {
 	text, err := os.ReadFile(path)

@@ -61,7 +61,7 @@ func (m *machine) command(args ...string) (cmd *exec.Cmd, stdout, stderr *output
 	m.t.Helper()
 	cmd = exec.CommandContext(m.t.Context(), "correx-actors", args...)
 	stdout, stderr = new(output), new(output)
-	cmd.Env = []string{"HOME=" + m.dir, "CORREX_SERVER=" + m.url, "PATH=" + os.Getenv("PATH")}
+	cmd.Env = []string{"HOME=" + m.dir, "CORREX_SERVER=" + m.url, "PATH=" + os.Getenv("PATH"), "GORACE=" + raceOptions}
 	cmd.Dir, cmd.Stdout, cmd.Stderr = m.dir, stdout, stderr
 	return cmd, stdout, stderr
 }

@@ -14,6 +14,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
+// raceOptions let children that are built with the race detector end at once; it would wait a second for late reports.
+const raceOptions = "atexit_sleep_ms=10"
+
 // TestMain lets the test binary be the program itself: scripts and tests start it as a child under its own name.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"correx-actors": main})
@@ -26,6 +29,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("XDG_DATA_HOME", env.WorkDir+"/share")
+			env.Setenv("GORACE", raceOptions)
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){

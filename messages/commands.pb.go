@@ -128,7 +128,9 @@ type SubmitTurn struct {
 	Model          string        `protobuf:"bytes,7,opt,name=model,proto3" json:"model,omitempty"`
 	Attachments    []*Attachment `protobuf:"bytes,8,rep,name=attachments,proto3" json:"attachments,omitempty"`
 	// True: once accepted, the sender is subscribed to new output items unless it already is a subscriber.
-	Subscribe     bool `protobuf:"varint,9,opt,name=subscribe,proto3" json:"subscribe,omitempty"`
+	Subscribe bool `protobuf:"varint,9,opt,name=subscribe,proto3" json:"subscribe,omitempty"`
+	// True: the result of an async task or of a delegated agent. A followup of this kind steers an active run and is never merged.
+	TaskResult    bool `protobuf:"varint,10,opt,name=task_result,json=taskResult,proto3" json:"task_result,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -226,6 +228,242 @@ func (x *SubmitTurn) GetSubscribe() bool {
 	return false
 }
 
+func (x *SubmitTurn) GetTaskResult() bool {
+	if x != nil {
+		return x.TaskResult
+	}
+	return false
+}
+
+// Explain asks what SubmitTurn would do now, and does nothing. Reply: Explanation or Failure.
+type Explain struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Turn          *SubmitTurn            `protobuf:"bytes,1,opt,name=turn,proto3" json:"turn,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Explain) Reset() {
+	*x = Explain{}
+	mi := &file_correx_v1_commands_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Explain) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Explain) ProtoMessage() {}
+
+func (x *Explain) ProtoReflect() protoreflect.Message {
+	mi := &file_correx_v1_commands_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Explain.ProtoReflect.Descriptor instead.
+func (*Explain) Descriptor() ([]byte, []int) {
+	return file_correx_v1_commands_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Explain) GetTurn() *SubmitTurn {
+	if x != nil {
+		return x.Turn
+	}
+	return nil
+}
+
+// Explanation answers Explain.
+type Explanation struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Disposition string                 `protobuf:"bytes,1,opt,name=disposition,proto3" json:"disposition,omitempty"`
+	Position    uint32                 `protobuf:"varint,2,opt,name=position,proto3" json:"position,omitempty"`
+	MergedInto  string                 `protobuf:"bytes,3,opt,name=merged_into,json=mergedInto,proto3" json:"merged_into,omitempty"`
+	// The mode that would take effect.
+	QueueMode     string `protobuf:"bytes,4,opt,name=queue_mode,json=queueMode,proto3" json:"queue_mode,omitempty"`
+	Reason        string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Explanation) Reset() {
+	*x = Explanation{}
+	mi := &file_correx_v1_commands_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Explanation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Explanation) ProtoMessage() {}
+
+func (x *Explanation) ProtoReflect() protoreflect.Message {
+	mi := &file_correx_v1_commands_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Explanation.ProtoReflect.Descriptor instead.
+func (*Explanation) Descriptor() ([]byte, []int) {
+	return file_correx_v1_commands_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Explanation) GetDisposition() string {
+	if x != nil {
+		return x.Disposition
+	}
+	return ""
+}
+
+func (x *Explanation) GetPosition() uint32 {
+	if x != nil {
+		return x.Position
+	}
+	return 0
+}
+
+func (x *Explanation) GetMergedInto() string {
+	if x != nil {
+		return x.MergedInto
+	}
+	return ""
+}
+
+func (x *Explanation) GetQueueMode() string {
+	if x != nil {
+		return x.QueueMode
+	}
+	return ""
+}
+
+func (x *Explanation) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+// Withdraw takes back a turn that has not started. Reply: Withdrawn or Failure.
+type Withdraw struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	TurnId        string                 `protobuf:"bytes,1,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Withdraw) Reset() {
+	*x = Withdraw{}
+	mi := &file_correx_v1_commands_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Withdraw) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Withdraw) ProtoMessage() {}
+
+func (x *Withdraw) ProtoReflect() protoreflect.Message {
+	mi := &file_correx_v1_commands_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Withdraw.ProtoReflect.Descriptor instead.
+func (*Withdraw) Descriptor() ([]byte, []int) {
+	return file_correx_v1_commands_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Withdraw) GetTurnId() string {
+	if x != nil {
+		return x.TurnId
+	}
+	return ""
+}
+
+// Withdrawn answers Withdraw; withdrawn is false if the turn had started or ended otherwise.
+type Withdrawn struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	TurnId        string                 `protobuf:"bytes,1,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
+	Withdrawn     bool                   `protobuf:"varint,2,opt,name=withdrawn,proto3" json:"withdrawn,omitempty"`
+	State         string                 `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Withdrawn) Reset() {
+	*x = Withdrawn{}
+	mi := &file_correx_v1_commands_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Withdrawn) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Withdrawn) ProtoMessage() {}
+
+func (x *Withdrawn) ProtoReflect() protoreflect.Message {
+	mi := &file_correx_v1_commands_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Withdrawn.ProtoReflect.Descriptor instead.
+func (*Withdrawn) Descriptor() ([]byte, []int) {
+	return file_correx_v1_commands_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Withdrawn) GetTurnId() string {
+	if x != nil {
+		return x.TurnId
+	}
+	return ""
+}
+
+func (x *Withdrawn) GetWithdrawn() bool {
+	if x != nil {
+		return x.Withdrawn
+	}
+	return false
+}
+
+func (x *Withdrawn) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
 // TurnAccepted answers SubmitTurn once the turn is durable (I6).
 type TurnAccepted struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -243,7 +481,7 @@ type TurnAccepted struct {
 
 func (x *TurnAccepted) Reset() {
 	*x = TurnAccepted{}
-	mi := &file_correx_v1_commands_proto_msgTypes[3]
+	mi := &file_correx_v1_commands_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -255,7 +493,7 @@ func (x *TurnAccepted) String() string {
 func (*TurnAccepted) ProtoMessage() {}
 
 func (x *TurnAccepted) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_commands_proto_msgTypes[3]
+	mi := &file_correx_v1_commands_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -268,7 +506,7 @@ func (x *TurnAccepted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnAccepted.ProtoReflect.Descriptor instead.
 func (*TurnAccepted) Descriptor() ([]byte, []int) {
-	return file_correx_v1_commands_proto_rawDescGZIP(), []int{3}
+	return file_correx_v1_commands_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *TurnAccepted) GetTurnId() string {
@@ -325,7 +563,7 @@ type EncodedEvent struct {
 
 func (x *EncodedEvent) Reset() {
 	*x = EncodedEvent{}
-	mi := &file_correx_v1_commands_proto_msgTypes[4]
+	mi := &file_correx_v1_commands_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -337,7 +575,7 @@ func (x *EncodedEvent) String() string {
 func (*EncodedEvent) ProtoMessage() {}
 
 func (x *EncodedEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_commands_proto_msgTypes[4]
+	mi := &file_correx_v1_commands_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -350,7 +588,7 @@ func (x *EncodedEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EncodedEvent.ProtoReflect.Descriptor instead.
 func (*EncodedEvent) Descriptor() ([]byte, []int) {
-	return file_correx_v1_commands_proto_rawDescGZIP(), []int{4}
+	return file_correx_v1_commands_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *EncodedEvent) GetType() string {
@@ -388,7 +626,7 @@ type StoredEvent struct {
 
 func (x *StoredEvent) Reset() {
 	*x = StoredEvent{}
-	mi := &file_correx_v1_commands_proto_msgTypes[5]
+	mi := &file_correx_v1_commands_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -400,7 +638,7 @@ func (x *StoredEvent) String() string {
 func (*StoredEvent) ProtoMessage() {}
 
 func (x *StoredEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_commands_proto_msgTypes[5]
+	mi := &file_correx_v1_commands_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -413,7 +651,7 @@ func (x *StoredEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredEvent.ProtoReflect.Descriptor instead.
 func (*StoredEvent) Descriptor() ([]byte, []int) {
-	return file_correx_v1_commands_proto_rawDescGZIP(), []int{5}
+	return file_correx_v1_commands_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *StoredEvent) GetSessionId() string {
@@ -456,7 +694,7 @@ type RecordEvents struct {
 
 func (x *RecordEvents) Reset() {
 	*x = RecordEvents{}
-	mi := &file_correx_v1_commands_proto_msgTypes[6]
+	mi := &file_correx_v1_commands_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -468,7 +706,7 @@ func (x *RecordEvents) String() string {
 func (*RecordEvents) ProtoMessage() {}
 
 func (x *RecordEvents) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_commands_proto_msgTypes[6]
+	mi := &file_correx_v1_commands_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -481,7 +719,7 @@ func (x *RecordEvents) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordEvents.ProtoReflect.Descriptor instead.
 func (*RecordEvents) Descriptor() ([]byte, []int) {
-	return file_correx_v1_commands_proto_rawDescGZIP(), []int{6}
+	return file_correx_v1_commands_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *RecordEvents) GetEvents() []*EncodedEvent {
@@ -509,7 +747,7 @@ type EventsRecorded struct {
 
 func (x *EventsRecorded) Reset() {
 	*x = EventsRecorded{}
-	mi := &file_correx_v1_commands_proto_msgTypes[7]
+	mi := &file_correx_v1_commands_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -521,7 +759,7 @@ func (x *EventsRecorded) String() string {
 func (*EventsRecorded) ProtoMessage() {}
 
 func (x *EventsRecorded) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_commands_proto_msgTypes[7]
+	mi := &file_correx_v1_commands_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -534,7 +772,7 @@ func (x *EventsRecorded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EventsRecorded.ProtoReflect.Descriptor instead.
 func (*EventsRecorded) Descriptor() ([]byte, []int) {
-	return file_correx_v1_commands_proto_rawDescGZIP(), []int{7}
+	return file_correx_v1_commands_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *EventsRecorded) GetFirstSequence() uint64 {
@@ -566,7 +804,7 @@ type Subscribe struct {
 
 func (x *Subscribe) Reset() {
 	*x = Subscribe{}
-	mi := &file_correx_v1_commands_proto_msgTypes[8]
+	mi := &file_correx_v1_commands_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -578,7 +816,7 @@ func (x *Subscribe) String() string {
 func (*Subscribe) ProtoMessage() {}
 
 func (x *Subscribe) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_commands_proto_msgTypes[8]
+	mi := &file_correx_v1_commands_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -591,7 +829,7 @@ func (x *Subscribe) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Subscribe.ProtoReflect.Descriptor instead.
 func (*Subscribe) Descriptor() ([]byte, []int) {
-	return file_correx_v1_commands_proto_rawDescGZIP(), []int{8}
+	return file_correx_v1_commands_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Subscribe) GetAfterSeq() uint64 {
@@ -627,7 +865,7 @@ type Subscribed struct {
 
 func (x *Subscribed) Reset() {
 	*x = Subscribed{}
-	mi := &file_correx_v1_commands_proto_msgTypes[9]
+	mi := &file_correx_v1_commands_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -639,7 +877,7 @@ func (x *Subscribed) String() string {
 func (*Subscribed) ProtoMessage() {}
 
 func (x *Subscribed) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_commands_proto_msgTypes[9]
+	mi := &file_correx_v1_commands_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -652,7 +890,7 @@ func (x *Subscribed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Subscribed.ProtoReflect.Descriptor instead.
 func (*Subscribed) Descriptor() ([]byte, []int) {
-	return file_correx_v1_commands_proto_rawDescGZIP(), []int{9}
+	return file_correx_v1_commands_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Subscribed) GetNextSeq() uint64 {
@@ -685,7 +923,7 @@ type Unsubscribe struct {
 
 func (x *Unsubscribe) Reset() {
 	*x = Unsubscribe{}
-	mi := &file_correx_v1_commands_proto_msgTypes[10]
+	mi := &file_correx_v1_commands_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -697,7 +935,7 @@ func (x *Unsubscribe) String() string {
 func (*Unsubscribe) ProtoMessage() {}
 
 func (x *Unsubscribe) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_commands_proto_msgTypes[10]
+	mi := &file_correx_v1_commands_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -710,7 +948,7 @@ func (x *Unsubscribe) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Unsubscribe.ProtoReflect.Descriptor instead.
 func (*Unsubscribe) Descriptor() ([]byte, []int) {
-	return file_correx_v1_commands_proto_rawDescGZIP(), []int{10}
+	return file_correx_v1_commands_proto_rawDescGZIP(), []int{14}
 }
 
 // Unsubscribed answers Unsubscribe.
@@ -722,7 +960,7 @@ type Unsubscribed struct {
 
 func (x *Unsubscribed) Reset() {
 	*x = Unsubscribed{}
-	mi := &file_correx_v1_commands_proto_msgTypes[11]
+	mi := &file_correx_v1_commands_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -734,7 +972,7 @@ func (x *Unsubscribed) String() string {
 func (*Unsubscribed) ProtoMessage() {}
 
 func (x *Unsubscribed) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_commands_proto_msgTypes[11]
+	mi := &file_correx_v1_commands_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -747,7 +985,7 @@ func (x *Unsubscribed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Unsubscribed.ProtoReflect.Descriptor instead.
 func (*Unsubscribed) Descriptor() ([]byte, []int) {
-	return file_correx_v1_commands_proto_rawDescGZIP(), []int{11}
+	return file_correx_v1_commands_proto_rawDescGZIP(), []int{15}
 }
 
 // EventsAdvanced tells an events subscriber that the event log has grown to this sequence.
@@ -761,7 +999,7 @@ type EventsAdvanced struct {
 
 func (x *EventsAdvanced) Reset() {
 	*x = EventsAdvanced{}
-	mi := &file_correx_v1_commands_proto_msgTypes[12]
+	mi := &file_correx_v1_commands_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -773,7 +1011,7 @@ func (x *EventsAdvanced) String() string {
 func (*EventsAdvanced) ProtoMessage() {}
 
 func (x *EventsAdvanced) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_commands_proto_msgTypes[12]
+	mi := &file_correx_v1_commands_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -786,7 +1024,7 @@ func (x *EventsAdvanced) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EventsAdvanced.ProtoReflect.Descriptor instead.
 func (*EventsAdvanced) Descriptor() ([]byte, []int) {
-	return file_correx_v1_commands_proto_rawDescGZIP(), []int{12}
+	return file_correx_v1_commands_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *EventsAdvanced) GetSessionId() string {
@@ -812,7 +1050,7 @@ type GetSession struct {
 
 func (x *GetSession) Reset() {
 	*x = GetSession{}
-	mi := &file_correx_v1_commands_proto_msgTypes[13]
+	mi := &file_correx_v1_commands_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -824,7 +1062,7 @@ func (x *GetSession) String() string {
 func (*GetSession) ProtoMessage() {}
 
 func (x *GetSession) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_commands_proto_msgTypes[13]
+	mi := &file_correx_v1_commands_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -837,7 +1075,7 @@ func (x *GetSession) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSession.ProtoReflect.Descriptor instead.
 func (*GetSession) Descriptor() ([]byte, []int) {
-	return file_correx_v1_commands_proto_rawDescGZIP(), []int{13}
+	return file_correx_v1_commands_proto_rawDescGZIP(), []int{17}
 }
 
 // SessionState answers GetSession.
@@ -850,7 +1088,7 @@ type SessionState struct {
 
 func (x *SessionState) Reset() {
 	*x = SessionState{}
-	mi := &file_correx_v1_commands_proto_msgTypes[14]
+	mi := &file_correx_v1_commands_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -862,7 +1100,7 @@ func (x *SessionState) String() string {
 func (*SessionState) ProtoMessage() {}
 
 func (x *SessionState) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_commands_proto_msgTypes[14]
+	mi := &file_correx_v1_commands_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -875,7 +1113,7 @@ func (x *SessionState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionState.ProtoReflect.Descriptor instead.
 func (*SessionState) Descriptor() ([]byte, []int) {
-	return file_correx_v1_commands_proto_rawDescGZIP(), []int{14}
+	return file_correx_v1_commands_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SessionState) GetState() *SessionView {
@@ -896,7 +1134,7 @@ type GetTurn struct {
 
 func (x *GetTurn) Reset() {
 	*x = GetTurn{}
-	mi := &file_correx_v1_commands_proto_msgTypes[15]
+	mi := &file_correx_v1_commands_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -908,7 +1146,7 @@ func (x *GetTurn) String() string {
 func (*GetTurn) ProtoMessage() {}
 
 func (x *GetTurn) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_commands_proto_msgTypes[15]
+	mi := &file_correx_v1_commands_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -921,7 +1159,7 @@ func (x *GetTurn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTurn.ProtoReflect.Descriptor instead.
 func (*GetTurn) Descriptor() ([]byte, []int) {
-	return file_correx_v1_commands_proto_rawDescGZIP(), []int{15}
+	return file_correx_v1_commands_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetTurn) GetTurnId() string {
@@ -948,7 +1186,7 @@ type TurnFound struct {
 
 func (x *TurnFound) Reset() {
 	*x = TurnFound{}
-	mi := &file_correx_v1_commands_proto_msgTypes[16]
+	mi := &file_correx_v1_commands_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -960,7 +1198,7 @@ func (x *TurnFound) String() string {
 func (*TurnFound) ProtoMessage() {}
 
 func (x *TurnFound) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_commands_proto_msgTypes[16]
+	mi := &file_correx_v1_commands_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -973,7 +1211,7 @@ func (x *TurnFound) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnFound.ProtoReflect.Descriptor instead.
 func (*TurnFound) Descriptor() ([]byte, []int) {
-	return file_correx_v1_commands_proto_rawDescGZIP(), []int{16}
+	return file_correx_v1_commands_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *TurnFound) GetTurn() *TurnStatus {
@@ -997,7 +1235,7 @@ type Abort struct {
 
 func (x *Abort) Reset() {
 	*x = Abort{}
-	mi := &file_correx_v1_commands_proto_msgTypes[17]
+	mi := &file_correx_v1_commands_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1009,7 +1247,7 @@ func (x *Abort) String() string {
 func (*Abort) ProtoMessage() {}
 
 func (x *Abort) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_commands_proto_msgTypes[17]
+	mi := &file_correx_v1_commands_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1022,7 +1260,7 @@ func (x *Abort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Abort.ProtoReflect.Descriptor instead.
 func (*Abort) Descriptor() ([]byte, []int) {
-	return file_correx_v1_commands_proto_rawDescGZIP(), []int{17}
+	return file_correx_v1_commands_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Abort) GetScope() string {
@@ -1064,7 +1302,7 @@ type Aborted struct {
 
 func (x *Aborted) Reset() {
 	*x = Aborted{}
-	mi := &file_correx_v1_commands_proto_msgTypes[18]
+	mi := &file_correx_v1_commands_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1076,7 +1314,7 @@ func (x *Aborted) String() string {
 func (*Aborted) ProtoMessage() {}
 
 func (x *Aborted) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_commands_proto_msgTypes[18]
+	mi := &file_correx_v1_commands_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1089,7 +1327,7 @@ func (x *Aborted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Aborted.ProtoReflect.Descriptor instead.
 func (*Aborted) Descriptor() ([]byte, []int) {
-	return file_correx_v1_commands_proto_rawDescGZIP(), []int{18}
+	return file_correx_v1_commands_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Aborted) GetTurnIds() []string {
@@ -1116,7 +1354,7 @@ type AckFinals struct {
 
 func (x *AckFinals) Reset() {
 	*x = AckFinals{}
-	mi := &file_correx_v1_commands_proto_msgTypes[19]
+	mi := &file_correx_v1_commands_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1128,7 +1366,7 @@ func (x *AckFinals) String() string {
 func (*AckFinals) ProtoMessage() {}
 
 func (x *AckFinals) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_commands_proto_msgTypes[19]
+	mi := &file_correx_v1_commands_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1141,7 +1379,7 @@ func (x *AckFinals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AckFinals.ProtoReflect.Descriptor instead.
 func (*AckFinals) Descriptor() ([]byte, []int) {
-	return file_correx_v1_commands_proto_rawDescGZIP(), []int{19}
+	return file_correx_v1_commands_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *AckFinals) GetSeq() uint64 {
@@ -1161,7 +1399,7 @@ type GetContext struct {
 
 func (x *GetContext) Reset() {
 	*x = GetContext{}
-	mi := &file_correx_v1_commands_proto_msgTypes[20]
+	mi := &file_correx_v1_commands_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1173,7 +1411,7 @@ func (x *GetContext) String() string {
 func (*GetContext) ProtoMessage() {}
 
 func (x *GetContext) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_commands_proto_msgTypes[20]
+	mi := &file_correx_v1_commands_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1186,7 +1424,7 @@ func (x *GetContext) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetContext.ProtoReflect.Descriptor instead.
 func (*GetContext) Descriptor() ([]byte, []int) {
-	return file_correx_v1_commands_proto_rawDescGZIP(), []int{20}
+	return file_correx_v1_commands_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GetContext) GetModel() string {
@@ -1206,7 +1444,7 @@ type ContextExplained struct {
 
 func (x *ContextExplained) Reset() {
 	*x = ContextExplained{}
-	mi := &file_correx_v1_commands_proto_msgTypes[21]
+	mi := &file_correx_v1_commands_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1218,7 +1456,7 @@ func (x *ContextExplained) String() string {
 func (*ContextExplained) ProtoMessage() {}
 
 func (x *ContextExplained) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_commands_proto_msgTypes[21]
+	mi := &file_correx_v1_commands_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1231,7 +1469,7 @@ func (x *ContextExplained) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContextExplained.ProtoReflect.Descriptor instead.
 func (*ContextExplained) Descriptor() ([]byte, []int) {
-	return file_correx_v1_commands_proto_rawDescGZIP(), []int{21}
+	return file_correx_v1_commands_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ContextExplained) GetPack() *PackView {
@@ -1249,7 +1487,7 @@ const file_correx_v1_commands_proto_rawDesc = "" +
 	"\fStartSession\x120\n" +
 	"\x06config\x18\x01 \x01(\v2\x18.correx.v1.SessionConfigR\x06config\">\n" +
 	"\x0eSessionStarted\x12,\n" +
-	"\x05state\x18\x01 \x01(\v2\x16.correx.v1.SessionViewR\x05state\"\xb1\x02\n" +
+	"\x05state\x18\x01 \x01(\v2\x16.correx.v1.SessionViewR\x05state\"\xd2\x02\n" +
 	"\n" +
 	"SubmitTurn\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x12\n" +
@@ -1261,7 +1499,26 @@ const file_correx_v1_commands_proto_rawDesc = "" +
 	"\x06sender\x18\x06 \x01(\tR\x06sender\x12\x14\n" +
 	"\x05model\x18\a \x01(\tR\x05model\x127\n" +
 	"\vattachments\x18\b \x03(\v2\x15.correx.v1.AttachmentR\vattachments\x12\x1c\n" +
-	"\tsubscribe\x18\t \x01(\bR\tsubscribe\"\xb3\x01\n" +
+	"\tsubscribe\x18\t \x01(\bR\tsubscribe\x12\x1f\n" +
+	"\vtask_result\x18\n" +
+	" \x01(\bR\n" +
+	"taskResult\"4\n" +
+	"\aExplain\x12)\n" +
+	"\x04turn\x18\x01 \x01(\v2\x15.correx.v1.SubmitTurnR\x04turn\"\xa3\x01\n" +
+	"\vExplanation\x12 \n" +
+	"\vdisposition\x18\x01 \x01(\tR\vdisposition\x12\x1a\n" +
+	"\bposition\x18\x02 \x01(\rR\bposition\x12\x1f\n" +
+	"\vmerged_into\x18\x03 \x01(\tR\n" +
+	"mergedInto\x12\x1d\n" +
+	"\n" +
+	"queue_mode\x18\x04 \x01(\tR\tqueueMode\x12\x16\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason\"#\n" +
+	"\bWithdraw\x12\x17\n" +
+	"\aturn_id\x18\x01 \x01(\tR\x06turnId\"X\n" +
+	"\tWithdrawn\x12\x17\n" +
+	"\aturn_id\x18\x01 \x01(\tR\x06turnId\x12\x1c\n" +
+	"\twithdrawn\x18\x02 \x01(\bR\twithdrawn\x12\x14\n" +
+	"\x05state\x18\x03 \x01(\tR\x05state\"\xb3\x01\n" +
 	"\fTurnAccepted\x12\x17\n" +
 	"\aturn_id\x18\x01 \x01(\tR\x06turnId\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12 \n" +
@@ -1342,55 +1599,60 @@ func file_correx_v1_commands_proto_rawDescGZIP() []byte {
 	return file_correx_v1_commands_proto_rawDescData
 }
 
-var file_correx_v1_commands_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_correx_v1_commands_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_correx_v1_commands_proto_goTypes = []any{
 	(*StartSession)(nil),          // 0: correx.v1.StartSession
 	(*SessionStarted)(nil),        // 1: correx.v1.SessionStarted
 	(*SubmitTurn)(nil),            // 2: correx.v1.SubmitTurn
-	(*TurnAccepted)(nil),          // 3: correx.v1.TurnAccepted
-	(*EncodedEvent)(nil),          // 4: correx.v1.EncodedEvent
-	(*StoredEvent)(nil),           // 5: correx.v1.StoredEvent
-	(*RecordEvents)(nil),          // 6: correx.v1.RecordEvents
-	(*EventsRecorded)(nil),        // 7: correx.v1.EventsRecorded
-	(*Subscribe)(nil),             // 8: correx.v1.Subscribe
-	(*Subscribed)(nil),            // 9: correx.v1.Subscribed
-	(*Unsubscribe)(nil),           // 10: correx.v1.Unsubscribe
-	(*Unsubscribed)(nil),          // 11: correx.v1.Unsubscribed
-	(*EventsAdvanced)(nil),        // 12: correx.v1.EventsAdvanced
-	(*GetSession)(nil),            // 13: correx.v1.GetSession
-	(*SessionState)(nil),          // 14: correx.v1.SessionState
-	(*GetTurn)(nil),               // 15: correx.v1.GetTurn
-	(*TurnFound)(nil),             // 16: correx.v1.TurnFound
-	(*Abort)(nil),                 // 17: correx.v1.Abort
-	(*Aborted)(nil),               // 18: correx.v1.Aborted
-	(*AckFinals)(nil),             // 19: correx.v1.AckFinals
-	(*GetContext)(nil),            // 20: correx.v1.GetContext
-	(*ContextExplained)(nil),      // 21: correx.v1.ContextExplained
-	(*SessionConfig)(nil),         // 22: correx.v1.SessionConfig
-	(*SessionView)(nil),           // 23: correx.v1.SessionView
-	(*ResumeToken)(nil),           // 24: correx.v1.ResumeToken
-	(*Attachment)(nil),            // 25: correx.v1.Attachment
-	(*timestamppb.Timestamp)(nil), // 26: google.protobuf.Timestamp
-	(*TurnStatus)(nil),            // 27: correx.v1.TurnStatus
-	(*PackView)(nil),              // 28: correx.v1.PackView
+	(*Explain)(nil),               // 3: correx.v1.Explain
+	(*Explanation)(nil),           // 4: correx.v1.Explanation
+	(*Withdraw)(nil),              // 5: correx.v1.Withdraw
+	(*Withdrawn)(nil),             // 6: correx.v1.Withdrawn
+	(*TurnAccepted)(nil),          // 7: correx.v1.TurnAccepted
+	(*EncodedEvent)(nil),          // 8: correx.v1.EncodedEvent
+	(*StoredEvent)(nil),           // 9: correx.v1.StoredEvent
+	(*RecordEvents)(nil),          // 10: correx.v1.RecordEvents
+	(*EventsRecorded)(nil),        // 11: correx.v1.EventsRecorded
+	(*Subscribe)(nil),             // 12: correx.v1.Subscribe
+	(*Subscribed)(nil),            // 13: correx.v1.Subscribed
+	(*Unsubscribe)(nil),           // 14: correx.v1.Unsubscribe
+	(*Unsubscribed)(nil),          // 15: correx.v1.Unsubscribed
+	(*EventsAdvanced)(nil),        // 16: correx.v1.EventsAdvanced
+	(*GetSession)(nil),            // 17: correx.v1.GetSession
+	(*SessionState)(nil),          // 18: correx.v1.SessionState
+	(*GetTurn)(nil),               // 19: correx.v1.GetTurn
+	(*TurnFound)(nil),             // 20: correx.v1.TurnFound
+	(*Abort)(nil),                 // 21: correx.v1.Abort
+	(*Aborted)(nil),               // 22: correx.v1.Aborted
+	(*AckFinals)(nil),             // 23: correx.v1.AckFinals
+	(*GetContext)(nil),            // 24: correx.v1.GetContext
+	(*ContextExplained)(nil),      // 25: correx.v1.ContextExplained
+	(*SessionConfig)(nil),         // 26: correx.v1.SessionConfig
+	(*SessionView)(nil),           // 27: correx.v1.SessionView
+	(*ResumeToken)(nil),           // 28: correx.v1.ResumeToken
+	(*Attachment)(nil),            // 29: correx.v1.Attachment
+	(*timestamppb.Timestamp)(nil), // 30: google.protobuf.Timestamp
+	(*TurnStatus)(nil),            // 31: correx.v1.TurnStatus
+	(*PackView)(nil),              // 32: correx.v1.PackView
 }
 var file_correx_v1_commands_proto_depIdxs = []int32{
-	22, // 0: correx.v1.StartSession.config:type_name -> correx.v1.SessionConfig
-	23, // 1: correx.v1.SessionStarted.state:type_name -> correx.v1.SessionView
-	24, // 2: correx.v1.SubmitTurn.resume:type_name -> correx.v1.ResumeToken
-	25, // 3: correx.v1.SubmitTurn.attachments:type_name -> correx.v1.Attachment
-	26, // 4: correx.v1.StoredEvent.recorded_at:type_name -> google.protobuf.Timestamp
-	4,  // 5: correx.v1.StoredEvent.event:type_name -> correx.v1.EncodedEvent
-	4,  // 6: correx.v1.RecordEvents.events:type_name -> correx.v1.EncodedEvent
-	23, // 7: correx.v1.Subscribed.state:type_name -> correx.v1.SessionView
-	23, // 8: correx.v1.SessionState.state:type_name -> correx.v1.SessionView
-	27, // 9: correx.v1.TurnFound.turn:type_name -> correx.v1.TurnStatus
-	28, // 10: correx.v1.ContextExplained.pack:type_name -> correx.v1.PackView
-	11, // [11:11] is the sub-list for method output_type
-	11, // [11:11] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	26, // 0: correx.v1.StartSession.config:type_name -> correx.v1.SessionConfig
+	27, // 1: correx.v1.SessionStarted.state:type_name -> correx.v1.SessionView
+	28, // 2: correx.v1.SubmitTurn.resume:type_name -> correx.v1.ResumeToken
+	29, // 3: correx.v1.SubmitTurn.attachments:type_name -> correx.v1.Attachment
+	2,  // 4: correx.v1.Explain.turn:type_name -> correx.v1.SubmitTurn
+	30, // 5: correx.v1.StoredEvent.recorded_at:type_name -> google.protobuf.Timestamp
+	8,  // 6: correx.v1.StoredEvent.event:type_name -> correx.v1.EncodedEvent
+	8,  // 7: correx.v1.RecordEvents.events:type_name -> correx.v1.EncodedEvent
+	27, // 8: correx.v1.Subscribed.state:type_name -> correx.v1.SessionView
+	27, // 9: correx.v1.SessionState.state:type_name -> correx.v1.SessionView
+	31, // 10: correx.v1.TurnFound.turn:type_name -> correx.v1.TurnStatus
+	32, // 11: correx.v1.ContextExplained.pack:type_name -> correx.v1.PackView
+	12, // [12:12] is the sub-list for method output_type
+	12, // [12:12] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_correx_v1_commands_proto_init() }
@@ -1399,15 +1661,15 @@ func file_correx_v1_commands_proto_init() {
 		return
 	}
 	file_correx_v1_types_proto_init()
-	file_correx_v1_commands_proto_msgTypes[6].OneofWrappers = []any{}
-	file_correx_v1_commands_proto_msgTypes[8].OneofWrappers = []any{}
+	file_correx_v1_commands_proto_msgTypes[10].OneofWrappers = []any{}
+	file_correx_v1_commands_proto_msgTypes[12].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_correx_v1_commands_proto_rawDesc), len(file_correx_v1_commands_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   22,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -71,8 +71,12 @@ func (x *SessionConfigured) GetConfig() *SessionConfig {
 
 // TurnAdmitted: a turn is durable and will reach exactly one end (I6, I7).
 type TurnAdmitted struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Turn          *Turn                  `protobuf:"bytes,1,opt,name=turn,proto3" json:"turn,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Turn  *Turn                  `protobuf:"bytes,1,opt,name=turn,proto3" json:"turn,omitempty"`
+	// Where it went: back (also when empty), front, merged or offered.
+	Placement string `protobuf:"bytes,2,opt,name=placement,proto3" json:"placement,omitempty"`
+	// With placement merged: the turn that leads the waiting entry it joined.
+	MergedInto    string `protobuf:"bytes,3,opt,name=merged_into,json=mergedInto,proto3" json:"merged_into,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -114,6 +118,176 @@ func (x *TurnAdmitted) GetTurn() *Turn {
 	return nil
 }
 
+func (x *TurnAdmitted) GetPlacement() string {
+	if x != nil {
+		return x.Placement
+	}
+	return ""
+}
+
+func (x *TurnAdmitted) GetMergedInto() string {
+	if x != nil {
+		return x.MergedInto
+	}
+	return ""
+}
+
+// TurnReturned: an offered turn goes back to the queue by its fallback.
+type TurnReturned struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	TurnId string                 `protobuf:"bytes,1,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
+	// back or merged.
+	Placement     string                 `protobuf:"bytes,2,opt,name=placement,proto3" json:"placement,omitempty"`
+	MergedInto    string                 `protobuf:"bytes,3,opt,name=merged_into,json=mergedInto,proto3" json:"merged_into,omitempty"`
+	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	ReturnedAt    *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=returned_at,json=returnedAt,proto3" json:"returned_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TurnReturned) Reset() {
+	*x = TurnReturned{}
+	mi := &file_correx_v1_ledger_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TurnReturned) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TurnReturned) ProtoMessage() {}
+
+func (x *TurnReturned) ProtoReflect() protoreflect.Message {
+	mi := &file_correx_v1_ledger_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TurnReturned.ProtoReflect.Descriptor instead.
+func (*TurnReturned) Descriptor() ([]byte, []int) {
+	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *TurnReturned) GetTurnId() string {
+	if x != nil {
+		return x.TurnId
+	}
+	return ""
+}
+
+func (x *TurnReturned) GetPlacement() string {
+	if x != nil {
+		return x.Placement
+	}
+	return ""
+}
+
+func (x *TurnReturned) GetMergedInto() string {
+	if x != nil {
+		return x.MergedInto
+	}
+	return ""
+}
+
+func (x *TurnReturned) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *TurnReturned) GetReturnedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ReturnedAt
+	}
+	return nil
+}
+
+// TurnInjected ends an offered turn: after this record its text is put before the run's next model call, and it never falls back.
+type TurnInjected struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	TurnId string                 `protobuf:"bytes,1,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
+	RunId  string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// Number of the model call, from 1.
+	BeforeCall    uint32                 `protobuf:"varint,3,opt,name=before_call,json=beforeCall,proto3" json:"before_call,omitempty"`
+	SteeredAt     *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=steered_at,json=steeredAt,proto3" json:"steered_at,omitempty"`
+	Seq           uint64                 `protobuf:"varint,5,opt,name=seq,proto3" json:"seq,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TurnInjected) Reset() {
+	*x = TurnInjected{}
+	mi := &file_correx_v1_ledger_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TurnInjected) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TurnInjected) ProtoMessage() {}
+
+func (x *TurnInjected) ProtoReflect() protoreflect.Message {
+	mi := &file_correx_v1_ledger_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TurnInjected.ProtoReflect.Descriptor instead.
+func (*TurnInjected) Descriptor() ([]byte, []int) {
+	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *TurnInjected) GetTurnId() string {
+	if x != nil {
+		return x.TurnId
+	}
+	return ""
+}
+
+func (x *TurnInjected) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *TurnInjected) GetBeforeCall() uint32 {
+	if x != nil {
+		return x.BeforeCall
+	}
+	return 0
+}
+
+func (x *TurnInjected) GetSteeredAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.SteeredAt
+	}
+	return nil
+}
+
+func (x *TurnInjected) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
 // RunStarted: the run of the first turn takes its turns; attempts count from 1.
 type RunStarted struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
@@ -129,7 +303,7 @@ type RunStarted struct {
 
 func (x *RunStarted) Reset() {
 	*x = RunStarted{}
-	mi := &file_correx_v1_ledger_proto_msgTypes[2]
+	mi := &file_correx_v1_ledger_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -141,7 +315,7 @@ func (x *RunStarted) String() string {
 func (*RunStarted) ProtoMessage() {}
 
 func (x *RunStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_ledger_proto_msgTypes[2]
+	mi := &file_correx_v1_ledger_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -154,7 +328,7 @@ func (x *RunStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunStarted.ProtoReflect.Descriptor instead.
 func (*RunStarted) Descriptor() ([]byte, []int) {
-	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{2}
+	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *RunStarted) GetRunId() string {
@@ -202,7 +376,7 @@ type RunSuspended struct {
 
 func (x *RunSuspended) Reset() {
 	*x = RunSuspended{}
-	mi := &file_correx_v1_ledger_proto_msgTypes[3]
+	mi := &file_correx_v1_ledger_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -214,7 +388,7 @@ func (x *RunSuspended) String() string {
 func (*RunSuspended) ProtoMessage() {}
 
 func (x *RunSuspended) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_ledger_proto_msgTypes[3]
+	mi := &file_correx_v1_ledger_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -227,7 +401,7 @@ func (x *RunSuspended) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunSuspended.ProtoReflect.Descriptor instead.
 func (*RunSuspended) Descriptor() ([]byte, []int) {
-	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{3}
+	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *RunSuspended) GetRunId() string {
@@ -264,7 +438,7 @@ type RunEnded struct {
 
 func (x *RunEnded) Reset() {
 	*x = RunEnded{}
-	mi := &file_correx_v1_ledger_proto_msgTypes[4]
+	mi := &file_correx_v1_ledger_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -276,7 +450,7 @@ func (x *RunEnded) String() string {
 func (*RunEnded) ProtoMessage() {}
 
 func (x *RunEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_ledger_proto_msgTypes[4]
+	mi := &file_correx_v1_ledger_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -289,7 +463,7 @@ func (x *RunEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunEnded.ProtoReflect.Descriptor instead.
 func (*RunEnded) Descriptor() ([]byte, []int) {
-	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{4}
+	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *RunEnded) GetRunId() string {
@@ -398,7 +572,7 @@ type TurnEnded struct {
 
 func (x *TurnEnded) Reset() {
 	*x = TurnEnded{}
-	mi := &file_correx_v1_ledger_proto_msgTypes[5]
+	mi := &file_correx_v1_ledger_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -410,7 +584,7 @@ func (x *TurnEnded) String() string {
 func (*TurnEnded) ProtoMessage() {}
 
 func (x *TurnEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_ledger_proto_msgTypes[5]
+	mi := &file_correx_v1_ledger_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -423,7 +597,7 @@ func (x *TurnEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnEnded.ProtoReflect.Descriptor instead.
 func (*TurnEnded) Descriptor() ([]byte, []int) {
-	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{5}
+	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *TurnEnded) GetTurnId() string {
@@ -465,18 +639,20 @@ func (x *TurnEnded) GetSeq() uint64 {
 type AbortRequested struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// run, turn or session.
-	Scope         string                 `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	TurnId        string                 `protobuf:"bytes,2,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
-	RunId         string                 `protobuf:"bytes,3,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
-	RequestedAt   *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=requested_at,json=requestedAt,proto3" json:"requested_at,omitempty"`
+	Scope       string                 `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
+	TurnId      string                 `protobuf:"bytes,2,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
+	RunId       string                 `protobuf:"bytes,3,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Reason      string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	RequestedAt *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=requested_at,json=requestedAt,proto3" json:"requested_at,omitempty"`
+	// True: a turn of mode interrupt stops the run, which ends as interrupted.
+	Interrupt     bool `protobuf:"varint,6,opt,name=interrupt,proto3" json:"interrupt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AbortRequested) Reset() {
 	*x = AbortRequested{}
-	mi := &file_correx_v1_ledger_proto_msgTypes[6]
+	mi := &file_correx_v1_ledger_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -488,7 +664,7 @@ func (x *AbortRequested) String() string {
 func (*AbortRequested) ProtoMessage() {}
 
 func (x *AbortRequested) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_ledger_proto_msgTypes[6]
+	mi := &file_correx_v1_ledger_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -501,7 +677,7 @@ func (x *AbortRequested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbortRequested.ProtoReflect.Descriptor instead.
 func (*AbortRequested) Descriptor() ([]byte, []int) {
-	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{6}
+	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *AbortRequested) GetScope() string {
@@ -539,6 +715,13 @@ func (x *AbortRequested) GetRequestedAt() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *AbortRequested) GetInterrupt() bool {
+	if x != nil {
+		return x.Interrupt
+	}
+	return false
+}
+
 // OutputReserved: output numbers up to and with this one may be given out by this activation.
 type OutputReserved struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -549,7 +732,7 @@ type OutputReserved struct {
 
 func (x *OutputReserved) Reset() {
 	*x = OutputReserved{}
-	mi := &file_correx_v1_ledger_proto_msgTypes[7]
+	mi := &file_correx_v1_ledger_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -561,7 +744,7 @@ func (x *OutputReserved) String() string {
 func (*OutputReserved) ProtoMessage() {}
 
 func (x *OutputReserved) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_ledger_proto_msgTypes[7]
+	mi := &file_correx_v1_ledger_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -574,7 +757,7 @@ func (x *OutputReserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputReserved.ProtoReflect.Descriptor instead.
 func (*OutputReserved) Descriptor() ([]byte, []int) {
-	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{7}
+	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *OutputReserved) GetUpTo() uint64 {
@@ -594,7 +777,7 @@ type SessionAlive struct {
 
 func (x *SessionAlive) Reset() {
 	*x = SessionAlive{}
-	mi := &file_correx_v1_ledger_proto_msgTypes[8]
+	mi := &file_correx_v1_ledger_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -606,7 +789,7 @@ func (x *SessionAlive) String() string {
 func (*SessionAlive) ProtoMessage() {}
 
 func (x *SessionAlive) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_ledger_proto_msgTypes[8]
+	mi := &file_correx_v1_ledger_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -619,7 +802,7 @@ func (x *SessionAlive) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionAlive.ProtoReflect.Descriptor instead.
 func (*SessionAlive) Descriptor() ([]byte, []int) {
-	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{8}
+	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *SessionAlive) GetAt() *timestamppb.Timestamp {
@@ -639,7 +822,7 @@ type FinalsAcked struct {
 
 func (x *FinalsAcked) Reset() {
 	*x = FinalsAcked{}
-	mi := &file_correx_v1_ledger_proto_msgTypes[9]
+	mi := &file_correx_v1_ledger_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -651,7 +834,7 @@ func (x *FinalsAcked) String() string {
 func (*FinalsAcked) ProtoMessage() {}
 
 func (x *FinalsAcked) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_ledger_proto_msgTypes[9]
+	mi := &file_correx_v1_ledger_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -664,7 +847,7 @@ func (x *FinalsAcked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinalsAcked.ProtoReflect.Descriptor instead.
 func (*FinalsAcked) Descriptor() ([]byte, []int) {
-	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{9}
+	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *FinalsAcked) GetUpTo() uint64 {
@@ -685,7 +868,7 @@ type Final struct {
 
 func (x *Final) Reset() {
 	*x = Final{}
-	mi := &file_correx_v1_ledger_proto_msgTypes[10]
+	mi := &file_correx_v1_ledger_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -697,7 +880,7 @@ func (x *Final) String() string {
 func (*Final) ProtoMessage() {}
 
 func (x *Final) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_ledger_proto_msgTypes[10]
+	mi := &file_correx_v1_ledger_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -710,7 +893,7 @@ func (x *Final) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Final.ProtoReflect.Descriptor instead.
 func (*Final) Descriptor() ([]byte, []int) {
-	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{10}
+	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Final) GetSeq() uint64 {
@@ -741,13 +924,20 @@ type LedgerCheckpoint struct {
 	Finals            []*Final               `protobuf:"bytes,7,rep,name=finals,proto3" json:"finals,omitempty"`
 	OutputReserved    uint64                 `protobuf:"varint,8,opt,name=output_reserved,json=outputReserved,proto3" json:"output_reserved,omitempty"`
 	LastTime          *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=last_time,json=lastTime,proto3" json:"last_time,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	ActiveInterrupted bool                   `protobuf:"varint,11,opt,name=active_interrupted,json=activeInterrupted,proto3" json:"active_interrupted,omitempty"`
+	// The waiting entries in order; their turns are in open_turns after those of the active run.
+	Waiting []*WaitingEntry `protobuf:"bytes,12,rep,name=waiting,proto3" json:"waiting,omitempty"`
+	// Turns offered to the active run; they are the last of open_turns.
+	OfferedTurnIds []string `protobuf:"bytes,13,rep,name=offered_turn_ids,json=offeredTurnIds,proto3" json:"offered_turn_ids,omitempty"`
+	// When the last followup joined the queue.
+	LastFollowup  *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=last_followup,json=lastFollowup,proto3" json:"last_followup,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *LedgerCheckpoint) Reset() {
 	*x = LedgerCheckpoint{}
-	mi := &file_correx_v1_ledger_proto_msgTypes[11]
+	mi := &file_correx_v1_ledger_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -759,7 +949,7 @@ func (x *LedgerCheckpoint) String() string {
 func (*LedgerCheckpoint) ProtoMessage() {}
 
 func (x *LedgerCheckpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_ledger_proto_msgTypes[11]
+	mi := &file_correx_v1_ledger_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -772,7 +962,7 @@ func (x *LedgerCheckpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LedgerCheckpoint.ProtoReflect.Descriptor instead.
 func (*LedgerCheckpoint) Descriptor() ([]byte, []int) {
-	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{11}
+	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *LedgerCheckpoint) GetConfig() *SessionConfig {
@@ -845,15 +1035,107 @@ func (x *LedgerCheckpoint) GetLastTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *LedgerCheckpoint) GetActiveInterrupted() bool {
+	if x != nil {
+		return x.ActiveInterrupted
+	}
+	return false
+}
+
+func (x *LedgerCheckpoint) GetWaiting() []*WaitingEntry {
+	if x != nil {
+		return x.Waiting
+	}
+	return nil
+}
+
+func (x *LedgerCheckpoint) GetOfferedTurnIds() []string {
+	if x != nil {
+		return x.OfferedTurnIds
+	}
+	return nil
+}
+
+func (x *LedgerCheckpoint) GetLastFollowup() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LastFollowup
+	}
+	return nil
+}
+
+// WaitingEntry is one or more turns that one run will answer, the leading one first.
+type WaitingEntry struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	TurnIds       []string               `protobuf:"bytes,1,rep,name=turn_ids,json=turnIds,proto3" json:"turn_ids,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WaitingEntry) Reset() {
+	*x = WaitingEntry{}
+	mi := &file_correx_v1_ledger_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WaitingEntry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WaitingEntry) ProtoMessage() {}
+
+func (x *WaitingEntry) ProtoReflect() protoreflect.Message {
+	mi := &file_correx_v1_ledger_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WaitingEntry.ProtoReflect.Descriptor instead.
+func (*WaitingEntry) Descriptor() ([]byte, []int) {
+	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *WaitingEntry) GetTurnIds() []string {
+	if x != nil {
+		return x.TurnIds
+	}
+	return nil
+}
+
 var File_correx_v1_ledger_proto protoreflect.FileDescriptor
 
 const file_correx_v1_ledger_proto_rawDesc = "" +
 	"\n" +
 	"\x16correx/v1/ledger.proto\x12\tcorrex.v1\x1a\x15correx/v1/types.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"E\n" +
 	"\x11SessionConfigured\x120\n" +
-	"\x06config\x18\x01 \x01(\v2\x18.correx.v1.SessionConfigR\x06config\"3\n" +
+	"\x06config\x18\x01 \x01(\v2\x18.correx.v1.SessionConfigR\x06config\"r\n" +
 	"\fTurnAdmitted\x12#\n" +
-	"\x04turn\x18\x01 \x01(\v2\x0f.correx.v1.TurnR\x04turn\"\xb3\x01\n" +
+	"\x04turn\x18\x01 \x01(\v2\x0f.correx.v1.TurnR\x04turn\x12\x1c\n" +
+	"\tplacement\x18\x02 \x01(\tR\tplacement\x12\x1f\n" +
+	"\vmerged_into\x18\x03 \x01(\tR\n" +
+	"mergedInto\"\xbb\x01\n" +
+	"\fTurnReturned\x12\x17\n" +
+	"\aturn_id\x18\x01 \x01(\tR\x06turnId\x12\x1c\n" +
+	"\tplacement\x18\x02 \x01(\tR\tplacement\x12\x1f\n" +
+	"\vmerged_into\x18\x03 \x01(\tR\n" +
+	"mergedInto\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\x12;\n" +
+	"\vreturned_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"returnedAt\"\xac\x01\n" +
+	"\fTurnInjected\x12\x17\n" +
+	"\aturn_id\x18\x01 \x01(\tR\x06turnId\x12\x15\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x1f\n" +
+	"\vbefore_call\x18\x03 \x01(\rR\n" +
+	"beforeCall\x129\n" +
+	"\n" +
+	"steered_at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\tsteeredAt\x12\x10\n" +
+	"\x03seq\x18\x05 \x01(\x04R\x03seq\"\xb3\x01\n" +
 	"\n" +
 	"RunStarted\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x19\n" +
@@ -886,13 +1168,14 @@ const file_correx_v1_ledger_proto_rawDesc = "" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x125\n" +
 	"\bended_at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\x12\x10\n" +
-	"\x03seq\x18\x05 \x01(\x04R\x03seq\"\xad\x01\n" +
+	"\x03seq\x18\x05 \x01(\x04R\x03seq\"\xcb\x01\n" +
 	"\x0eAbortRequested\x12\x14\n" +
 	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x17\n" +
 	"\aturn_id\x18\x02 \x01(\tR\x06turnId\x12\x15\n" +
 	"\x06run_id\x18\x03 \x01(\tR\x05runId\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x12=\n" +
-	"\frequested_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\vrequestedAt\"%\n" +
+	"\frequested_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\vrequestedAt\x12\x1c\n" +
+	"\tinterrupt\x18\x06 \x01(\bR\tinterrupt\"%\n" +
 	"\x0eOutputReserved\x12\x13\n" +
 	"\x05up_to\x18\x01 \x01(\x04R\x04upTo\":\n" +
 	"\fSessionAlive\x12*\n" +
@@ -901,7 +1184,7 @@ const file_correx_v1_ledger_proto_rawDesc = "" +
 	"\x05up_to\x18\x01 \x01(\x04R\x04upTo\"@\n" +
 	"\x05Final\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12%\n" +
-	"\x03run\x18\x02 \x01(\v2\x13.correx.v1.RunEndedR\x03run\"\xe4\x03\n" +
+	"\x03run\x18\x02 \x01(\v2\x13.correx.v1.RunEndedR\x03run\"\xb1\x05\n" +
 	"\x10LedgerCheckpoint\x120\n" +
 	"\x06config\x18\x01 \x01(\v2\x18.correx.v1.SessionConfigR\x06config\x12.\n" +
 	"\n" +
@@ -914,7 +1197,13 @@ const file_correx_v1_ledger_proto_rawDesc = "" +
 	"\ahistory\x18\x06 \x03(\v2\x17.correx.v1.HistoryEntryR\ahistory\x12(\n" +
 	"\x06finals\x18\a \x03(\v2\x10.correx.v1.FinalR\x06finals\x12'\n" +
 	"\x0foutput_reserved\x18\b \x01(\x04R\x0eoutputReserved\x127\n" +
-	"\tlast_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\blastTimeB3Z1github.com/correx/correx-actors/messages;messagesb\x06proto3"
+	"\tlast_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\blastTime\x12-\n" +
+	"\x12active_interrupted\x18\v \x01(\bR\x11activeInterrupted\x121\n" +
+	"\awaiting\x18\f \x03(\v2\x17.correx.v1.WaitingEntryR\awaiting\x12(\n" +
+	"\x10offered_turn_ids\x18\r \x03(\tR\x0eofferedTurnIds\x12?\n" +
+	"\rlast_followup\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\flastFollowup\")\n" +
+	"\fWaitingEntry\x12\x19\n" +
+	"\bturn_ids\x18\x01 \x03(\tR\aturnIdsB3Z1github.com/correx/correx-actors/messages;messagesb\x06proto3"
 
 var (
 	file_correx_v1_ledger_proto_rawDescOnce sync.Once
@@ -928,49 +1217,56 @@ func file_correx_v1_ledger_proto_rawDescGZIP() []byte {
 	return file_correx_v1_ledger_proto_rawDescData
 }
 
-var file_correx_v1_ledger_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_correx_v1_ledger_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_correx_v1_ledger_proto_goTypes = []any{
 	(*SessionConfigured)(nil),     // 0: correx.v1.SessionConfigured
 	(*TurnAdmitted)(nil),          // 1: correx.v1.TurnAdmitted
-	(*RunStarted)(nil),            // 2: correx.v1.RunStarted
-	(*RunSuspended)(nil),          // 3: correx.v1.RunSuspended
-	(*RunEnded)(nil),              // 4: correx.v1.RunEnded
-	(*TurnEnded)(nil),             // 5: correx.v1.TurnEnded
-	(*AbortRequested)(nil),        // 6: correx.v1.AbortRequested
-	(*OutputReserved)(nil),        // 7: correx.v1.OutputReserved
-	(*SessionAlive)(nil),          // 8: correx.v1.SessionAlive
-	(*FinalsAcked)(nil),           // 9: correx.v1.FinalsAcked
-	(*Final)(nil),                 // 10: correx.v1.Final
-	(*LedgerCheckpoint)(nil),      // 11: correx.v1.LedgerCheckpoint
-	(*SessionConfig)(nil),         // 12: correx.v1.SessionConfig
-	(*Turn)(nil),                  // 13: correx.v1.Turn
-	(*timestamppb.Timestamp)(nil), // 14: google.protobuf.Timestamp
-	(*Usage)(nil),                 // 15: correx.v1.Usage
-	(*Failure)(nil),               // 16: correx.v1.Failure
-	(*HistoryEntry)(nil),          // 17: correx.v1.HistoryEntry
+	(*TurnReturned)(nil),          // 2: correx.v1.TurnReturned
+	(*TurnInjected)(nil),          // 3: correx.v1.TurnInjected
+	(*RunStarted)(nil),            // 4: correx.v1.RunStarted
+	(*RunSuspended)(nil),          // 5: correx.v1.RunSuspended
+	(*RunEnded)(nil),              // 6: correx.v1.RunEnded
+	(*TurnEnded)(nil),             // 7: correx.v1.TurnEnded
+	(*AbortRequested)(nil),        // 8: correx.v1.AbortRequested
+	(*OutputReserved)(nil),        // 9: correx.v1.OutputReserved
+	(*SessionAlive)(nil),          // 10: correx.v1.SessionAlive
+	(*FinalsAcked)(nil),           // 11: correx.v1.FinalsAcked
+	(*Final)(nil),                 // 12: correx.v1.Final
+	(*LedgerCheckpoint)(nil),      // 13: correx.v1.LedgerCheckpoint
+	(*WaitingEntry)(nil),          // 14: correx.v1.WaitingEntry
+	(*SessionConfig)(nil),         // 15: correx.v1.SessionConfig
+	(*Turn)(nil),                  // 16: correx.v1.Turn
+	(*timestamppb.Timestamp)(nil), // 17: google.protobuf.Timestamp
+	(*Usage)(nil),                 // 18: correx.v1.Usage
+	(*Failure)(nil),               // 19: correx.v1.Failure
+	(*HistoryEntry)(nil),          // 20: correx.v1.HistoryEntry
 }
 var file_correx_v1_ledger_proto_depIdxs = []int32{
-	12, // 0: correx.v1.SessionConfigured.config:type_name -> correx.v1.SessionConfig
-	13, // 1: correx.v1.TurnAdmitted.turn:type_name -> correx.v1.Turn
-	14, // 2: correx.v1.RunStarted.started_at:type_name -> google.protobuf.Timestamp
-	15, // 3: correx.v1.RunEnded.usage:type_name -> correx.v1.Usage
-	16, // 4: correx.v1.RunEnded.error:type_name -> correx.v1.Failure
-	14, // 5: correx.v1.RunEnded.ended_at:type_name -> google.protobuf.Timestamp
-	14, // 6: correx.v1.TurnEnded.ended_at:type_name -> google.protobuf.Timestamp
-	14, // 7: correx.v1.AbortRequested.requested_at:type_name -> google.protobuf.Timestamp
-	14, // 8: correx.v1.SessionAlive.at:type_name -> google.protobuf.Timestamp
-	4,  // 9: correx.v1.Final.run:type_name -> correx.v1.RunEnded
-	12, // 10: correx.v1.LedgerCheckpoint.config:type_name -> correx.v1.SessionConfig
-	13, // 11: correx.v1.LedgerCheckpoint.open_turns:type_name -> correx.v1.Turn
-	2,  // 12: correx.v1.LedgerCheckpoint.active:type_name -> correx.v1.RunStarted
-	17, // 13: correx.v1.LedgerCheckpoint.history:type_name -> correx.v1.HistoryEntry
-	10, // 14: correx.v1.LedgerCheckpoint.finals:type_name -> correx.v1.Final
-	14, // 15: correx.v1.LedgerCheckpoint.last_time:type_name -> google.protobuf.Timestamp
-	16, // [16:16] is the sub-list for method output_type
-	16, // [16:16] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	15, // 0: correx.v1.SessionConfigured.config:type_name -> correx.v1.SessionConfig
+	16, // 1: correx.v1.TurnAdmitted.turn:type_name -> correx.v1.Turn
+	17, // 2: correx.v1.TurnReturned.returned_at:type_name -> google.protobuf.Timestamp
+	17, // 3: correx.v1.TurnInjected.steered_at:type_name -> google.protobuf.Timestamp
+	17, // 4: correx.v1.RunStarted.started_at:type_name -> google.protobuf.Timestamp
+	18, // 5: correx.v1.RunEnded.usage:type_name -> correx.v1.Usage
+	19, // 6: correx.v1.RunEnded.error:type_name -> correx.v1.Failure
+	17, // 7: correx.v1.RunEnded.ended_at:type_name -> google.protobuf.Timestamp
+	17, // 8: correx.v1.TurnEnded.ended_at:type_name -> google.protobuf.Timestamp
+	17, // 9: correx.v1.AbortRequested.requested_at:type_name -> google.protobuf.Timestamp
+	17, // 10: correx.v1.SessionAlive.at:type_name -> google.protobuf.Timestamp
+	6,  // 11: correx.v1.Final.run:type_name -> correx.v1.RunEnded
+	15, // 12: correx.v1.LedgerCheckpoint.config:type_name -> correx.v1.SessionConfig
+	16, // 13: correx.v1.LedgerCheckpoint.open_turns:type_name -> correx.v1.Turn
+	4,  // 14: correx.v1.LedgerCheckpoint.active:type_name -> correx.v1.RunStarted
+	20, // 15: correx.v1.LedgerCheckpoint.history:type_name -> correx.v1.HistoryEntry
+	12, // 16: correx.v1.LedgerCheckpoint.finals:type_name -> correx.v1.Final
+	17, // 17: correx.v1.LedgerCheckpoint.last_time:type_name -> google.protobuf.Timestamp
+	14, // 18: correx.v1.LedgerCheckpoint.waiting:type_name -> correx.v1.WaitingEntry
+	17, // 19: correx.v1.LedgerCheckpoint.last_followup:type_name -> google.protobuf.Timestamp
+	20, // [20:20] is the sub-list for method output_type
+	20, // [20:20] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_correx_v1_ledger_proto_init() }
@@ -985,7 +1281,7 @@ func file_correx_v1_ledger_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_correx_v1_ledger_proto_rawDesc), len(file_correx_v1_ledger_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   12,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -33,6 +33,8 @@ var registrations = []registration{
 	{foreignName, 1, StreamEvents, func() proto.Message { return new(ForeignEvent) }},
 	{"session_configured", 1, StreamLedger, func() proto.Message { return new(SessionConfigured) }},
 	{"turn_admitted", 1, StreamLedger, func() proto.Message { return new(TurnAdmitted) }},
+	{"turn_returned", 1, StreamLedger, func() proto.Message { return new(TurnReturned) }},
+	{"turn_injected", 1, StreamLedger, func() proto.Message { return new(TurnInjected) }},
 	{"run_started", 1, StreamLedger, func() proto.Message { return new(RunStarted) }},
 	{"run_suspended", 1, StreamLedger, func() proto.Message { return new(RunSuspended) }},
 	{"run_ended", 1, StreamLedger, func() proto.Message { return new(RunEnded) }},

@@ -77,6 +77,8 @@ func (*SteeringNoteAdded) isRouterEvent() {}
 
 func (*SessionConfigured) isLedgerRecord() {}
 func (*TurnAdmitted) isLedgerRecord()      {}
+func (*TurnReturned) isLedgerRecord()      {}
+func (*TurnInjected) isLedgerRecord()      {}
 func (*RunStarted) isLedgerRecord()        {}
 func (*RunSuspended) isLedgerRecord()      {}
 func (*RunEnded) isLedgerRecord()          {}
@@ -95,6 +97,8 @@ func (*Unsubscribe) isCommand()  {}
 func (*GetSession) isCommand()   {}
 func (*GetTurn) isCommand()      {}
 func (*Abort) isCommand()        {}
+func (*Explain) isCommand()      {}
+func (*Withdraw) isCommand()     {}
 func (*AckFinals) isCommand()    {}
 func (*GetContext) isCommand()   {}
 
@@ -106,6 +110,8 @@ func (*Unsubscribed) isReply()     {}
 func (*SessionState) isReply()     {}
 func (*TurnFound) isReply()        {}
 func (*Aborted) isReply()          {}
+func (*Explanation) isReply()      {}
+func (*Withdrawn) isReply()        {}
 func (*ContextExplained) isReply() {}
 func (*Failure) isReply()          {}
 

@@ -501,12 +501,14 @@ type Turn struct {
 	QueueMode      string `protobuf:"bytes,5,opt,name=queue_mode,json=queueMode,proto3" json:"queue_mode,omitempty"`
 	IdempotencyKey string `protobuf:"bytes,6,opt,name=idempotency_key,json=idempotencyKey,proto3" json:"idempotency_key,omitempty"`
 	// SHA-256 over what makes two submissions the same (I8).
-	ContentHash   []byte                 `protobuf:"bytes,7,opt,name=content_hash,json=contentHash,proto3" json:"content_hash,omitempty"`
-	Sender        string                 `protobuf:"bytes,8,opt,name=sender,proto3" json:"sender,omitempty"`
-	Model         string                 `protobuf:"bytes,9,opt,name=model,proto3" json:"model,omitempty"`
-	Resume        *ResumeToken           `protobuf:"bytes,10,opt,name=resume,proto3" json:"resume,omitempty"`
-	Attachments   []*Attachment          `protobuf:"bytes,11,rep,name=attachments,proto3" json:"attachments,omitempty"`
-	AcceptedAt    *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=accepted_at,json=acceptedAt,proto3" json:"accepted_at,omitempty"`
+	ContentHash []byte                 `protobuf:"bytes,7,opt,name=content_hash,json=contentHash,proto3" json:"content_hash,omitempty"`
+	Sender      string                 `protobuf:"bytes,8,opt,name=sender,proto3" json:"sender,omitempty"`
+	Model       string                 `protobuf:"bytes,9,opt,name=model,proto3" json:"model,omitempty"`
+	Resume      *ResumeToken           `protobuf:"bytes,10,opt,name=resume,proto3" json:"resume,omitempty"`
+	Attachments []*Attachment          `protobuf:"bytes,11,rep,name=attachments,proto3" json:"attachments,omitempty"`
+	AcceptedAt  *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=accepted_at,json=acceptedAt,proto3" json:"accepted_at,omitempty"`
+	// True: it carries the result of an async task or of a delegated agent; it is never merged.
+	TaskResult    bool `protobuf:"varint,13,opt,name=task_result,json=taskResult,proto3" json:"task_result,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -623,6 +625,13 @@ func (x *Turn) GetAcceptedAt() *timestamppb.Timestamp {
 		return x.AcceptedAt
 	}
 	return nil
+}
+
+func (x *Turn) GetTaskResult() bool {
+	if x != nil {
+		return x.TaskResult
+	}
+	return false
 }
 
 // TurnStatus answers get_turn and is the value of the journal's turn index.
@@ -995,6 +1004,7 @@ type SessionView struct {
 	Epoch               uint64          `protobuf:"varint,10,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	Node                string          `protobuf:"bytes,11,opt,name=node,proto3" json:"node,omitempty"`
 	TenantId            string          `protobuf:"bytes,12,opt,name=tenant_id,json=tenantId,proto3" json:"tenant_id,omitempty"`
+	PendingSteers       []*PendingSteer `protobuf:"bytes,13,rep,name=pending_steers,json=pendingSteers,proto3" json:"pending_steers,omitempty"`
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache
 }
@@ -1113,6 +1123,66 @@ func (x *SessionView) GetTenantId() string {
 	return ""
 }
 
+func (x *SessionView) GetPendingSteers() []*PendingSteer {
+	if x != nil {
+		return x.PendingSteers
+	}
+	return nil
+}
+
+// PendingSteer is a turn that is offered to the active run.
+type PendingSteer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	TurnId        string                 `protobuf:"bytes,1,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
+	RunId         string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PendingSteer) Reset() {
+	*x = PendingSteer{}
+	mi := &file_correx_v1_types_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PendingSteer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PendingSteer) ProtoMessage() {}
+
+func (x *PendingSteer) ProtoReflect() protoreflect.Message {
+	mi := &file_correx_v1_types_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PendingSteer.ProtoReflect.Descriptor instead.
+func (*PendingSteer) Descriptor() ([]byte, []int) {
+	return file_correx_v1_types_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *PendingSteer) GetTurnId() string {
+	if x != nil {
+		return x.TurnId
+	}
+	return ""
+}
+
+func (x *PendingSteer) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
 // PackEntry explains one entry of a context pack.
 type PackEntry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1131,7 +1201,7 @@ type PackEntry struct {
 
 func (x *PackEntry) Reset() {
 	*x = PackEntry{}
-	mi := &file_correx_v1_types_proto_msgTypes[13]
+	mi := &file_correx_v1_types_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1143,7 +1213,7 @@ func (x *PackEntry) String() string {
 func (*PackEntry) ProtoMessage() {}
 
 func (x *PackEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_types_proto_msgTypes[13]
+	mi := &file_correx_v1_types_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1156,7 +1226,7 @@ func (x *PackEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PackEntry.ProtoReflect.Descriptor instead.
 func (*PackEntry) Descriptor() ([]byte, []int) {
-	return file_correx_v1_types_proto_rawDescGZIP(), []int{13}
+	return file_correx_v1_types_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PackEntry) GetLayer() string {
@@ -1216,7 +1286,7 @@ type PackView struct {
 
 func (x *PackView) Reset() {
 	*x = PackView{}
-	mi := &file_correx_v1_types_proto_msgTypes[14]
+	mi := &file_correx_v1_types_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1228,7 +1298,7 @@ func (x *PackView) String() string {
 func (*PackView) ProtoMessage() {}
 
 func (x *PackView) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_types_proto_msgTypes[14]
+	mi := &file_correx_v1_types_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1241,7 +1311,7 @@ func (x *PackView) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PackView.ProtoReflect.Descriptor instead.
 func (*PackView) Descriptor() ([]byte, []int) {
-	return file_correx_v1_types_proto_rawDescGZIP(), []int{14}
+	return file_correx_v1_types_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *PackView) GetEntries() []*PackEntry {
@@ -1291,7 +1361,7 @@ type IdempotencyEntry struct {
 
 func (x *IdempotencyEntry) Reset() {
 	*x = IdempotencyEntry{}
-	mi := &file_correx_v1_types_proto_msgTypes[15]
+	mi := &file_correx_v1_types_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1303,7 +1373,7 @@ func (x *IdempotencyEntry) String() string {
 func (*IdempotencyEntry) ProtoMessage() {}
 
 func (x *IdempotencyEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_types_proto_msgTypes[15]
+	mi := &file_correx_v1_types_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1316,7 +1386,7 @@ func (x *IdempotencyEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IdempotencyEntry.ProtoReflect.Descriptor instead.
 func (*IdempotencyEntry) Descriptor() ([]byte, []int) {
-	return file_correx_v1_types_proto_rawDescGZIP(), []int{15}
+	return file_correx_v1_types_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *IdempotencyEntry) GetTurnId() string {
@@ -1386,7 +1456,7 @@ const file_correx_v1_types_proto_rawDesc = "" +
 	"\acontent\x18\x02 \x01(\tR\acontent\x128\n" +
 	"\ttimestamp\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\ttimestamp\x12\x18\n" +
 	"\apartial\x18\x04 \x01(\bR\apartial\x12\x17\n" +
-	"\aturn_id\x18\x05 \x01(\tR\x06turnId\"\x9d\x03\n" +
+	"\aturn_id\x18\x05 \x01(\tR\x06turnId\"\xbe\x03\n" +
 	"\x04Turn\x12\x17\n" +
 	"\aturn_id\x18\x01 \x01(\tR\x06turnId\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x12\n" +
@@ -1402,7 +1472,9 @@ const file_correx_v1_types_proto_rawDesc = "" +
 	" \x01(\v2\x16.correx.v1.ResumeTokenR\x06resume\x127\n" +
 	"\vattachments\x18\v \x03(\v2\x15.correx.v1.AttachmentR\vattachments\x12;\n" +
 	"\vaccepted_at\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"acceptedAt\"\x87\x03\n" +
+	"acceptedAt\x12\x1f\n" +
+	"\vtask_result\x18\r \x01(\bR\n" +
+	"taskResult\"\x87\x03\n" +
 	"\n" +
 	"TurnStatus\x12\x17\n" +
 	"\aturn_id\x18\x01 \x01(\tR\x06turnId\x12\x14\n" +
@@ -1439,7 +1511,7 @@ const file_correx_v1_types_proto_rawDesc = "" +
 	"queue_mode\x18\x03 \x01(\tR\tqueueMode\x12\x12\n" +
 	"\x04mode\x18\x04 \x01(\tR\x04mode\x12;\n" +
 	"\vaccepted_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"acceptedAt\"\xea\x03\n" +
+	"acceptedAt\"\xaa\x04\n" +
 	"\vSessionView\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12'\n" +
@@ -1455,7 +1527,11 @@ const file_correx_v1_types_proto_rawDesc = "" +
 	"\x05epoch\x18\n" +
 	" \x01(\x04R\x05epoch\x12\x12\n" +
 	"\x04node\x18\v \x01(\tR\x04node\x12\x1b\n" +
-	"\ttenant_id\x18\f \x01(\tR\btenantId\"\x93\x01\n" +
+	"\ttenant_id\x18\f \x01(\tR\btenantId\x12>\n" +
+	"\x0epending_steers\x18\r \x03(\v2\x17.correx.v1.PendingSteerR\rpendingSteers\">\n" +
+	"\fPendingSteer\x12\x17\n" +
+	"\aturn_id\x18\x01 \x01(\tR\x06turnId\x12\x15\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\"\x93\x01\n" +
 	"\tPackEntry\x12\x14\n" +
 	"\x05layer\x18\x01 \x01(\tR\x05layer\x12\x12\n" +
 	"\x04role\x18\x02 \x01(\tR\x04role\x12\x18\n" +
@@ -1488,7 +1564,7 @@ func file_correx_v1_types_proto_rawDescGZIP() []byte {
 	return file_correx_v1_types_proto_rawDescData
 }
 
-var file_correx_v1_types_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_correx_v1_types_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_correx_v1_types_proto_goTypes = []any{
 	(*SessionConfig)(nil),         // 0: correx.v1.SessionConfig
 	(*ResumeToken)(nil),           // 1: correx.v1.ResumeToken
@@ -1503,29 +1579,31 @@ var file_correx_v1_types_proto_goTypes = []any{
 	(*ActiveRun)(nil),             // 10: correx.v1.ActiveRun
 	(*QueuedTurn)(nil),            // 11: correx.v1.QueuedTurn
 	(*SessionView)(nil),           // 12: correx.v1.SessionView
-	(*PackEntry)(nil),             // 13: correx.v1.PackEntry
-	(*PackView)(nil),              // 14: correx.v1.PackView
-	(*IdempotencyEntry)(nil),      // 15: correx.v1.IdempotencyEntry
-	(*timestamppb.Timestamp)(nil), // 16: google.protobuf.Timestamp
+	(*PendingSteer)(nil),          // 13: correx.v1.PendingSteer
+	(*PackEntry)(nil),             // 14: correx.v1.PackEntry
+	(*PackView)(nil),              // 15: correx.v1.PackView
+	(*IdempotencyEntry)(nil),      // 16: correx.v1.IdempotencyEntry
+	(*timestamppb.Timestamp)(nil), // 17: google.protobuf.Timestamp
 }
 var file_correx_v1_types_proto_depIdxs = []int32{
-	16, // 0: correx.v1.HistoryEntry.timestamp:type_name -> google.protobuf.Timestamp
+	17, // 0: correx.v1.HistoryEntry.timestamp:type_name -> google.protobuf.Timestamp
 	1,  // 1: correx.v1.Turn.resume:type_name -> correx.v1.ResumeToken
 	2,  // 2: correx.v1.Turn.attachments:type_name -> correx.v1.Attachment
-	16, // 3: correx.v1.Turn.accepted_at:type_name -> google.protobuf.Timestamp
-	16, // 4: correx.v1.StageEntry.timestamp:type_name -> google.protobuf.Timestamp
-	16, // 5: correx.v1.QueuedTurn.accepted_at:type_name -> google.protobuf.Timestamp
+	17, // 3: correx.v1.Turn.accepted_at:type_name -> google.protobuf.Timestamp
+	17, // 4: correx.v1.StageEntry.timestamp:type_name -> google.protobuf.Timestamp
+	17, // 5: correx.v1.QueuedTurn.accepted_at:type_name -> google.protobuf.Timestamp
 	9,  // 6: correx.v1.SessionView.l2_memory:type_name -> correx.v1.StageEntry
 	6,  // 7: correx.v1.SessionView.conversation_history:type_name -> correx.v1.HistoryEntry
 	10, // 8: correx.v1.SessionView.active_run:type_name -> correx.v1.ActiveRun
 	11, // 9: correx.v1.SessionView.queue:type_name -> correx.v1.QueuedTurn
-	13, // 10: correx.v1.PackView.entries:type_name -> correx.v1.PackEntry
-	16, // 11: correx.v1.IdempotencyEntry.expires_at:type_name -> google.protobuf.Timestamp
-	12, // [12:12] is the sub-list for method output_type
-	12, // [12:12] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	13, // 10: correx.v1.SessionView.pending_steers:type_name -> correx.v1.PendingSteer
+	14, // 11: correx.v1.PackView.entries:type_name -> correx.v1.PackEntry
+	17, // 12: correx.v1.IdempotencyEntry.expires_at:type_name -> google.protobuf.Timestamp
+	13, // [13:13] is the sub-list for method output_type
+	13, // [13:13] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_correx_v1_types_proto_init() }
@@ -1542,7 +1620,7 @@ func file_correx_v1_types_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_correx_v1_types_proto_rawDesc), len(file_correx_v1_types_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   16,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -29,7 +29,7 @@ func (d *draft) abort(c Abort) {
 			func(t *messages.Turn) bool { return t.GetTurnId() == req.GetTurnId() })
 	case messages.AbortSession:
 		done := &messages.Aborted{}
-		for _, turn := range d.s.Ledger.Queue {
+		for _, turn := range d.s.Ledger.Queue.Turns() {
 			d.endWaiting(turn, messages.TurnCancelled, req.GetReason(), done)
 		}
 		d.abortActive(req, done)
@@ -85,9 +85,17 @@ func (d *draft) abortActive(req *messages.Abort, done *messages.Aborted) {
 
 // endWaiting ends a turn that no run took: its state is announced, and so is the end of the run that it never got.
 func (d *draft) endWaiting(turn *messages.Turn, state messages.TurnState, reason string, done *messages.Aborted) {
+	_, entry, offered := d.s.Ledger.Queue.Find(func(t *messages.Turn) bool { return t == turn })
+	leads, heirs := false, 0
+	if !offered {
+		e := d.s.Ledger.Queue.Waiting[entry]
+		leads, heirs = e.Lead() == turn, len(e.Turns)-1
+	}
 	if done != nil {
 		done.TurnIds = append(done.TurnIds, turn.GetTurnId())
-		done.RunIds = append(done.RunIds, turn.GetRunId())
+		if leads {
+			done.RunIds = append(done.RunIds, turn.GetRunId())
+		}
 	}
 	d.record(&messages.TurnEnded{
 		TurnId: turn.GetTurnId(), State: string(state), Reason: reason, EndedAt: d.stamp(), Seq: d.s.Live.NextSeq,
@@ -100,9 +108,14 @@ func (d *draft) endWaiting(turn *messages.Turn, state messages.TurnState, reason
 		IdempotencyKey: turn.GetIdempotencyKey(),
 		ContentHash:    turn.GetContentHash(),
 	})
+	d.publish(&messages.TurnStateChanged{TurnId: turn.GetTurnId(), State: string(state), Reason: reason, RunId: turn.GetRunId()})
+	if !leads {
+		return // it had no run of its own, so no phase to end
+	}
 	last := phase(turn.GetRunId(), []string{turn.GetTurnId()}, messages.PhaseQueued, messages.PhaseAborted, 1)
 	last.Reason = reason
-	d.publish(&messages.TurnStateChanged{
-		TurnId: turn.GetTurnId(), State: string(state), Reason: reason, RunId: turn.GetRunId(),
-	}, last)
+	d.publish(last)
+	if heirs > 0 {
+		d.queued(d.s.Ledger.Queue.Waiting[entry].Lead(), "")
+	}
 }

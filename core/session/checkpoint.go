@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/correx/correx-actors/core/queue"
 	"github.com/correx/correx-actors/messages"
 )
 
@@ -23,9 +24,17 @@ func (l Ledger) checkpoint() *messages.LedgerCheckpoint {
 			StartedAt: timestamppb.New(run.StartedAt), Recoveries: run.Recoveries,
 		}
 		c.ActiveSuspended, c.ActiveAborted, c.ActiveAbortReason = run.Suspended, run.Aborted, run.AbortReason
+		c.ActiveInterrupted = run.Interrupted
 		c.OpenTurns = append(c.OpenTurns, run.Turns...)
 	}
-	c.OpenTurns = append(c.OpenTurns, l.Queue...)
+	c.OpenTurns = append(c.OpenTurns, l.Queue.Turns()...)
+	for _, e := range l.Queue.Waiting {
+		c.Waiting = append(c.Waiting, &messages.WaitingEntry{TurnIds: turnIDs(e.Turns)})
+	}
+	c.OfferedTurnIds = turnIDs(l.Queue.Offered)
+	if !l.Queue.LastFollowup.IsZero() {
+		c.LastFollowup = timestamppb.New(l.Queue.LastFollowup)
+	}
 	for _, run := range l.Finals.After(0, time.Time{}) {
 		c.Finals = append(c.Finals, &messages.Final{Seq: run.GetFinalSeq(), Run: run})
 	}
@@ -36,7 +45,6 @@ func restore(c *messages.LedgerCheckpoint, seq uint64) Ledger {
 	l := Ledger{
 		Head:           seq,
 		Config:         c.GetConfig(),
-		Queue:          slices.Clone(c.GetOpenTurns()),
 		History:        slices.Clone(c.GetHistory()),
 		OutputReserved: c.GetOutputReserved(),
 		LastTime:       c.GetLastTime().AsTime(),
@@ -44,20 +52,50 @@ func restore(c *messages.LedgerCheckpoint, seq uint64) Ledger {
 	for _, f := range c.GetFinals() {
 		l.Finals = l.Finals.add(f.GetRun())
 	}
-	started := c.GetActive()
-	if started == nil {
-		return l
+	turns := c.GetOpenTurns()
+	if started := c.GetActive(); started != nil {
+		taken := min(len(started.GetTurnIds()), len(turns))
+		if taken > 0 {
+			l.Active = &Run{
+				ID: started.GetRunId(), Turns: turns[:taken:taken], Attempt: started.GetAttempt(),
+				Recoveries: started.GetRecoveries(), StartedAt: started.GetStartedAt().AsTime(),
+				Suspended: c.GetActiveSuspended(), Aborted: c.GetActiveAborted(), AbortReason: c.GetActiveAbortReason(),
+				Interrupted: c.GetActiveInterrupted(),
+			}
+		}
+		turns = turns[taken:]
 	}
-	run := &Run{
-		ID: started.GetRunId(), Attempt: started.GetAttempt(), Recoveries: started.GetRecoveries(),
-		StartedAt: started.GetStartedAt().AsTime(), Suspended: c.GetActiveSuspended(),
-		Aborted: c.GetActiveAborted(), AbortReason: c.GetActiveAbortReason(),
-	}
-	taken := min(len(started.GetTurnIds()), len(l.Queue))
-	if taken == 0 {
-		return l
-	}
-	run.Turns, l.Queue = l.Queue[:taken:taken], l.Queue[taken:]
-	l.Active = run
+	l.Queue = restoreQueue(c, turns)
 	return l
+}
+
+// restoreQueue puts the turns that are left into their entries; one that no entry names waits by itself, so that none is lost.
+func restoreQueue(c *messages.LedgerCheckpoint, turns []*messages.Turn) queue.Queue {
+	var q queue.Queue
+	for _, t := range turns {
+		place := queue.PlaceBack
+		if slices.Contains(c.GetOfferedTurnIds(), t.GetTurnId()) {
+			place = queue.PlaceOffered
+		}
+		into := ""
+		for _, e := range c.GetWaiting() {
+			if ids := e.GetTurnIds(); len(ids) > 1 && slices.Contains(ids[1:], t.GetTurnId()) {
+				place, into = queue.PlaceMerged, ids[0]
+			}
+		}
+		q = q.Put(t, place, into, time.Time{})
+	}
+	q.LastFollowup = time.Time{}
+	if c.GetLastFollowup() != nil {
+		q.LastFollowup = c.GetLastFollowup().AsTime()
+	}
+	return q
+}
+
+func turnIDs(turns []*messages.Turn) []string {
+	var ids []string
+	for _, t := range turns {
+		ids = append(ids, t.GetTurnId())
+	}
+	return ids
 }

@@ -51,6 +51,35 @@ type Abort struct {
 	Ended bool
 }
 
+// Withdraw takes back a turn that has not started.
+type Withdraw struct {
+	TurnID messages.TurnID
+	// Ended is what the journal's index says of a turn that has ended; nil = nothing.
+	Ended *messages.TurnStatus
+}
+
+// SteerAnswered is the run's answer to an offer.
+type SteerAnswered struct {
+	RunID    RunID
+	Attempt  uint32
+	TurnID   messages.TurnID
+	Accepted bool
+	// Reason of a refusal.
+	Reason string
+}
+
+// SteerAsked asks for leave to put an accepted turn's text before the run's next model call: the record comes before the deed.
+type SteerAsked struct {
+	RunID   RunID
+	Attempt uint32
+	TurnID  messages.TurnID
+	// BeforeCall is the number of that call, from 1.
+	BeforeCall uint32
+}
+
+// OfferOver says that the run has not answered an offer in time.
+type OfferOver struct{ TurnID messages.TurnID }
+
 // Ack acknowledges finals.
 type Ack struct{ Seq uint64 }
 
@@ -95,20 +124,24 @@ type Drain struct{}
 // Suspend stops the active run for a stop of the process; recovery resumes it.
 type Suspend struct{}
 
-func (Recover) isCommand()     {}
-func (Start) isCommand()       {}
-func (Touch) isCommand()       {}
-func (Submit) isCommand()      {}
-func (Record) isCommand()      {}
-func (Abort) isCommand()       {}
-func (Ack) isCommand()         {}
-func (RunPhased) isCommand()   {}
-func (RunStreamed) isCommand() {}
-func (RunFinished) isCommand() {}
-func (GraceOver) isCommand()   {}
-func (Tick) isCommand()        {}
-func (Drain) isCommand()       {}
-func (Suspend) isCommand()     {}
+func (Recover) isCommand()       {}
+func (Start) isCommand()         {}
+func (Touch) isCommand()         {}
+func (Submit) isCommand()        {}
+func (Record) isCommand()        {}
+func (Abort) isCommand()         {}
+func (Withdraw) isCommand()      {}
+func (SteerAnswered) isCommand() {}
+func (SteerAsked) isCommand()    {}
+func (OfferOver) isCommand()     {}
+func (Ack) isCommand()           {}
+func (RunPhased) isCommand()     {}
+func (RunStreamed) isCommand()   {}
+func (RunFinished) isCommand()   {}
+func (GraceOver) isCommand()     {}
+func (Tick) isCommand()          {}
+func (Drain) isCommand()         {}
+func (Suspend) isCommand()       {}
 
 // Decision is what a command does.
 type Decision struct {
@@ -172,6 +205,27 @@ type ArmGrace struct {
 	After   time.Duration
 }
 
+// OfferSteer hands a turn to the active run, which answers with SteerAnswered.
+type OfferSteer struct {
+	RunID   RunID
+	Attempt uint32
+	TurnID  messages.TurnID
+	Text    string
+}
+
+// ArmOffer sends OfferOver after a while.
+type ArmOffer struct {
+	TurnID messages.TurnID
+	After  time.Duration
+}
+
+// Inject is the leave that SteerAsked asked for.
+type Inject struct {
+	RunID   RunID
+	Attempt uint32
+	TurnID  messages.TurnID
+}
+
 // AckRunner lets the runner send its next text.
 type AckRunner struct {
 	RunID   RunID
@@ -185,6 +239,9 @@ func (Publish) isEffect()        {}
 func (StartRun) isEffect()       {}
 func (CancelRun) isEffect()      {}
 func (ArmGrace) isEffect()       {}
+func (OfferSteer) isEffect()     {}
+func (ArmOffer) isEffect()       {}
+func (Inject) isEffect()         {}
 func (AckRunner) isEffect()      {}
 func (AnnounceEvents) isEffect() {}
 
@@ -194,6 +251,7 @@ type CancelCause string
 // Cancel causes.
 const (
 	CauseAborted   CancelCause = "aborted"
+	CauseInterrupt CancelCause = "interrupted"
 	CauseSuspended CancelCause = "suspended"
 	CauseFenced    CancelCause = "fenced"
 	CauseStopped   CancelCause = "stopped"

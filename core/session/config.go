@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/correx/correx-actors/core/queue"
 	"github.com/correx/correx-actors/messages"
 )
 
@@ -21,6 +22,10 @@ type Config struct {
 	MaxInputBytes int
 	// QueueLimit bounds the turns that wait. Default 20.
 	QueueLimit int
+	// MergeWindow is how long after the last followup another one joins it. Default 500 ms.
+	MergeWindow time.Duration
+	// SteerDeadline is how long a run may take to answer an offer. Default 2 s.
+	SteerDeadline time.Duration
 	// IdempotencyWindow is how long an idempotency key is remembered. Default 24 h.
 	IdempotencyWindow time.Duration
 	// AbortGrace is how long a canceled run may take to report before the session ends it itself. Default 2 s.
@@ -44,6 +49,8 @@ func DefaultConfig() Config {
 		TokenBudget:         4096,
 		MaxInputBytes:       32768,
 		QueueLimit:          20,
+		MergeWindow:         500 * time.Millisecond,
+		SteerDeadline:       2 * time.Second,
 		IdempotencyWindow:   24 * time.Hour,
 		AbortGrace:          2 * time.Second,
 		RecoveryMaxAge:      15 * time.Minute,
@@ -56,6 +63,10 @@ func DefaultConfig() Config {
 
 // AliveEvery is how often a session with open work notes that it lives: often enough to tell a downtime from a long run.
 func (c Config) AliveEvery() time.Duration { return c.RecoveryMaxAge / 4 }
+
+func (c Config) queue() queue.Config {
+	return queue.Config{MergeWindow: c.MergeWindow, Limit: c.QueueLimit}
+}
 
 // maxKeepLast bounds what a session may ask for: its history is held in memory.
 const maxKeepLast = 1000
@@ -72,6 +83,7 @@ func (c Config) Validate() error {
 	positive("conversation.token_budget", int64(c.TokenBudget))
 	positive("limits.max_input_bytes", int64(c.MaxInputBytes))
 	positive("queue.limit", int64(c.QueueLimit))
+	positive("steer.deadline", int64(c.SteerDeadline))
 	positive("idempotency.window", int64(c.IdempotencyWindow))
 	positive("interrupt.grace", int64(c.AbortGrace))
 	positive("recovery.max_age", int64(c.RecoveryMaxAge))
@@ -79,6 +91,9 @@ func (c Config) Validate() error {
 	positive("output.final_ttl", int64(c.FinalTTL))
 	positive("max_finals", int64(c.MaxFinals))
 	positive("checkpoint_every", int64(c.CheckpointEvery))
+	if c.MergeWindow < 0 {
+		errs = append(errs, fmt.Errorf("queue.merge_window is %s, want 0 or more", c.MergeWindow))
+	}
 	if c.KeepLast > maxKeepLast {
 		errs = append(errs, fmt.Errorf("conversation.keep_last is %d, at most %d", c.KeepLast, maxKeepLast))
 	}

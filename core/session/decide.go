@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/correx/correx-actors/core/queue"
 	"github.com/correx/correx-actors/messages"
 )
 
@@ -28,6 +29,14 @@ func Decide(s State, cfg Config, cmd Command, now time.Time) Decision {
 		d.recordEvents(c)
 	case Abort:
 		d.abort(c)
+	case Withdraw:
+		d.withdraw(c)
+	case SteerAnswered:
+		d.steerAnswered(c)
+	case SteerAsked:
+		d.steerAsked(c)
+	case OfferOver:
+		d.offerOver(c)
 	case Ack:
 		d.ack(c)
 	case RunPhased:
@@ -54,6 +63,8 @@ type draft struct {
 	cfg Config
 	now time.Time
 	out Decision
+	// placed is where the turn of this decision went.
+	placed queue.Placement
 }
 
 func (d *draft) stamp() *timestamppb.Timestamp { return timestamppb.New(d.now) }

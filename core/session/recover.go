@@ -17,6 +17,7 @@ func (d *draft) recover(c Recover) {
 		return
 	}
 	d.checkpoint()
+	d.returnOffers()
 	// The last sign of life may be AliveEvery old although the process died later.
 	if d.now.Sub(d.s.Ledger.LastTime) > d.cfg.RecoveryMaxAge+d.cfg.AliveEvery() {
 		d.expire()
@@ -65,7 +66,7 @@ func (d *draft) expire() {
 			d.end(ending{outcome: messages.OutcomeInterrupted, reason: ReasonDowntime})
 		}
 	}
-	for _, turn := range d.s.Ledger.Queue {
+	for _, turn := range d.s.Ledger.Queue.Turns() {
 		d.endWaiting(turn, messages.TurnExpired, ReasonExpired, nil)
 	}
 }

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/correx/correx-actors/core/queue"
 	"github.com/correx/correx-actors/core/router"
 	"github.com/correx/correx-actors/messages"
 )
@@ -54,8 +56,15 @@ func (l Ledger) reduce(record messages.LedgerRecord, seq uint64, keepLast int) L
 		if r.GetTurn() == nil {
 			return l
 		}
-		l.Queue = append(slices.Clone(l.Queue), r.GetTurn())
-		l = l.at(r.GetTurn().GetAcceptedAt())
+		at := r.GetTurn().GetAcceptedAt()
+		l.Queue = l.Queue.Put(r.GetTurn(), queue.ParsePlace(r.GetPlacement()), r.GetMergedInto(), at.AsTime())
+		l = l.at(at)
+	case *messages.TurnReturned:
+		at := r.GetReturnedAt()
+		l.Queue = l.Queue.Return(r.GetTurnId(), queue.ParsePlace(r.GetPlacement()), r.GetMergedInto(), at.AsTime())
+		l = l.at(at)
+	case *messages.TurnInjected:
+		l = l.injected(r, keepLast).at(r.GetSteeredAt())
 	case *messages.RunStarted:
 		l = l.runStarted(r, keepLast).at(r.GetStartedAt())
 	case *messages.RunSuspended:
@@ -63,10 +72,12 @@ func (l Ledger) reduce(record messages.LedgerRecord, seq uint64, keepLast int) L
 	case *messages.RunEnded:
 		l = l.runEnded(r, keepLast).at(r.GetEndedAt())
 	case *messages.TurnEnded:
-		l.Queue = slices.DeleteFunc(slices.Clone(l.Queue), func(t *messages.Turn) bool { return t.GetTurnId() == r.GetTurnId() })
+		l.Queue = l.Queue.Remove(r.GetTurnId())
 		l = l.at(r.GetEndedAt())
 	case *messages.AbortRequested:
-		l = l.changeActive(r.GetRunId(), func(run *Run) { run.Aborted, run.AbortReason = true, r.GetReason() })
+		l = l.changeActive(r.GetRunId(), func(run *Run) {
+			run.Aborted, run.AbortReason, run.Interrupted = true, r.GetReason(), r.GetInterrupt()
+		})
 		l = l.at(r.GetRequestedAt())
 	case *messages.OutputReserved:
 		l.OutputReserved = max(l.OutputReserved, r.GetUpTo())
@@ -92,27 +103,44 @@ func (l Ledger) runStarted(r *messages.RunStarted, keepLast int) Ledger {
 		ID: r.GetRunId(), Attempt: r.GetAttempt(), Recoveries: r.GetRecoveries(), StartedAt: r.GetStartedAt().AsTime(),
 	}
 	if l.Active != nil && l.Active.ID == run.ID {
-		run.Turns = l.Active.Turns // a further attempt: its turns are in the history already
+		run.Turns, run.Injected = l.Active.Turns, l.Active.Injected // a further attempt: its turns are in the history already
 		l.Active = run
 		return l
 	}
 	if l.Active != nil {
 		return l
 	}
-	taken := func(t *messages.Turn) bool { return slices.Contains(r.GetTurnIds(), t.GetTurnId()) }
-	for _, turn := range l.Queue {
-		if taken(turn) {
-			run.Turns = append(run.Turns, turn)
-			l.History = remember(l.History, keepLast, &messages.HistoryEntry{
-				Role: string(messages.RoleUser), Content: turn.GetText(), Timestamp: turn.GetAcceptedAt(), TurnId: turn.GetTurnId(),
-			})
-		}
-	}
-	if len(run.Turns) == 0 {
+	rest, taken := l.Queue.Take(r.GetTurnIds())
+	if len(taken) == 0 {
 		return l
 	}
-	l.Queue = slices.DeleteFunc(slices.Clone(l.Queue), taken)
-	l.Active = run
+	run.Turns = taken
+	l.Queue, l.Active = rest, run
+	l.History = remember(l.History, keepLast, question(taken))
+	return l
+}
+
+// question is the user's side of a run: the texts of its turns in their order.
+func question(turns []*messages.Turn) *messages.HistoryEntry {
+	texts := make([]string, len(turns))
+	for i, t := range turns {
+		texts[i] = t.GetText()
+	}
+	return &messages.HistoryEntry{
+		Role: string(messages.RoleUser), Content: strings.Join(texts, "\n"),
+		Timestamp: turns[0].GetAcceptedAt(), TurnId: turns[0].GetTurnId(),
+	}
+}
+
+// injected ends an offered turn: its text is part of the run's conversation from now on.
+func (l Ledger) injected(r *messages.TurnInjected, keepLast int) Ledger {
+	turn, _, offered := l.Queue.Find(func(t *messages.Turn) bool { return t.GetTurnId() == r.GetTurnId() })
+	if !offered {
+		return l
+	}
+	l.Queue = l.Queue.Remove(r.GetTurnId())
+	l = l.changeActive(r.GetRunId(), func(run *Run) { run.Injected = append(slices.Clone(run.Injected), turn) })
+	l.History = remember(l.History, keepLast, question([]*messages.Turn{turn}))
 	return l
 }
 

@@ -26,18 +26,23 @@ type RunOrder struct {
 
 // startNext gives the run slot to the next waiting turn.
 func (d *draft) startNext(previous messages.Phase) {
-	if d.s.Ledger.Active != nil || len(d.s.Ledger.Queue) == 0 || d.s.Live.Draining {
+	if d.s.Ledger.Active != nil || len(d.s.Ledger.Queue.Waiting) == 0 || d.s.Live.Draining {
 		return
 	}
-	turn := d.s.Ledger.Queue[0]
+	next := d.s.Ledger.Queue.Waiting[0]
 	d.record(&messages.RunStarted{
-		RunId:     turn.GetRunId(),
-		TurnIds:   []string{turn.GetTurnId()},
+		RunId:     next.Lead().GetRunId(),
+		TurnIds:   turnIDs(next.Turns),
 		Attempt:   1,
 		StartedAt: d.stamp(),
 	})
 	run := d.s.Ledger.Active
 	d.s.Live.Text = Text{}
+	for _, part := range next.Turns[1:] { // its end; the run's end tells the answer
+		d.publish(&messages.TurnStateChanged{
+			TurnId: part.GetTurnId(), State: string(messages.TurnMerged), RunId: run.ID, MergedInto: run.Turns[0].GetTurnId(),
+		})
+	}
 	d.publish(
 		phase(run.ID, run.TurnIDs(), previous, messages.PhaseWaitingForSlot, 1),
 		phase(run.ID, run.TurnIDs(), messages.PhaseWaitingForSlot, messages.PhaseDispatched, 1),
@@ -60,8 +65,10 @@ func (d *draft) order() RunOrder {
 		TokenBudget: set.tokenBudget,
 		Model:       set.model,
 	}
-	if own := run.Turns[len(run.Turns)-1].GetModel(); own != "" {
-		order.Model = own
+	for _, turn := range run.Turns { // the newest one that names a model wins
+		if own := turn.GetModel(); own != "" {
+			order.Model = own
+		}
 	}
 	return order
 }
@@ -149,7 +156,11 @@ func (d *draft) graceOver(c GraceOver) {
 }
 
 func (d *draft) endAborted(content string, usage *messages.Usage) {
-	d.end(ending{outcome: messages.OutcomeCancelled, content: content, usage: usage, reason: d.s.Ledger.Active.AbortReason})
+	e := ending{outcome: messages.OutcomeCancelled, content: content, usage: usage, reason: d.s.Ledger.Active.AbortReason}
+	if d.s.Ledger.Active.Interrupted {
+		e.outcome = messages.OutcomeInterrupted
+	}
+	d.end(e)
 }
 
 // suspend stops the active run for an orderly stop of the process: the run goes on after the next start.
@@ -206,11 +217,21 @@ func (d *draft) end(e ending) {
 	items := d.closing(run, record, e)
 	record.FinalSeq = d.s.Live.NextSeq + uint64(len(items)) - 1
 	d.record(record)
-	for _, turn := range run.Turns {
-		d.index(endedStatus(turn, record, e.reason))
+	for i, turn := range run.Turns {
+		status := endedStatus(turn, record, e.reason)
+		if i > 0 {
+			status.State, status.MergedInto = string(messages.TurnMerged), run.Turns[0].GetTurnId()
+		}
+		d.index(status)
+	}
+	for _, turn := range run.Injected {
+		status := endedStatus(turn, record, "")
+		status.State, status.SteeredInto = string(messages.TurnSteered), run.ID
+		d.index(status)
 	}
 	d.publish(items...)
 	d.s.Live.Phase, d.s.Live.Text = "", Text{}
+	d.returnOffers()
 }
 
 // emitNotes writes one steering note for each STEERING turn that the run took, whatever its outcome (I2).
@@ -242,12 +263,11 @@ func (d *draft) closing(run *Run, record *messages.RunEnded, e ending) []message
 			RunId: run.ID, Attempt: run.Attempt, Text: record.GetContent(), Outcome: record.GetOutcome(),
 		})
 	}
-	for _, turn := range run.Turns {
-		items = append(items, &messages.TurnStateChanged{
-			TurnId: turn.GetTurnId(), State: string(e.outcome.TurnState()), Reason: e.reason, RunId: run.ID,
-			SteeringEmitted: messages.ChatMode(turn.GetMode()) == messages.ChatModeSteering,
-		})
-	}
+	lead := run.Turns[0] // the merged ones ended when the run started
+	items = append(items, &messages.TurnStateChanged{
+		TurnId: lead.GetTurnId(), State: string(e.outcome.TurnState()), Reason: e.reason, RunId: run.ID,
+		SteeringEmitted: messages.ChatMode(lead.GetMode()) == messages.ChatModeSteering,
+	})
 	last := phase(run.ID, run.TurnIDs(), at, endPhase(e), run.Attempt)
 	last.Reason = e.reason
 	return append(items, last, Response(record))

@@ -3,6 +3,7 @@ package session
 import (
 	"time"
 
+	"github.com/correx/correx-actors/core/queue"
 	"github.com/correx/correx-actors/core/router"
 	"github.com/correx/correx-actors/messages"
 )
@@ -26,8 +27,8 @@ type Ledger struct {
 	Config *messages.SessionConfig
 	// Active run; nil = idle.
 	Active *Run
-	// Queue of waiting turns, next first.
-	Queue []*messages.Turn
+	// Queue of waiting and offered turns.
+	Queue queue.Queue
 	// History of the conversation, oldest first, at most twice the session's keep-last entries.
 	History []*messages.HistoryEntry
 	// Finals that no subscriber has acknowledged.
@@ -56,6 +57,10 @@ type Run struct {
 	Aborted bool
 	// AbortReason is what the user said.
 	AbortReason string
+	// Interrupted: a turn of mode interrupt stopped it; Aborted is set too.
+	Interrupted bool
+	// Injected turns steered the run.
+	Injected []*messages.Turn
 }
 
 // RunID is messages.RunID.
@@ -82,12 +87,14 @@ type Live struct {
 	Draining bool
 	// Phase of the active run, as published.
 	Phase messages.Phase
+	// Accepted are the offered turns that the active run has accepted and not yet asked for.
+	Accepted []messages.TurnID
 	// Text that the active run's attempt has streamed so far.
 	Text Text
 }
 
 // Open says whether the session has unfinished turns.
-func (l Ledger) Open() bool { return l.Active != nil || len(l.Queue) > 0 }
+func (l Ledger) Open() bool { return l.Active != nil || !l.Queue.Empty() }
 
 // Exists says whether anything was ever recorded.
 func (s State) Exists() bool { return s.Ledger.Head > 0 || s.Router.EventSequence > 0 }
@@ -101,12 +108,8 @@ func (l Ledger) openTurn(match func(*messages.Turn) bool) (turn *messages.Turn, 
 			}
 		}
 	}
-	for _, t := range l.Queue {
-		if match(t) {
-			return t, false
-		}
-	}
-	return nil, false
+	turn, _, _ = l.Queue.Find(match)
+	return turn, false
 }
 
 // Turn tells of an unended turn, by id.
@@ -132,15 +135,24 @@ func (s State) openStatus(match func(*messages.Turn) bool) (*messages.TurnStatus
 		ContentHash:    t.GetContentHash(),
 	}
 	if active {
-		status.State = string(messages.TurnRunning)
-		status.RunId = s.Ledger.Active.ID
+		s.Ledger.Active.fill(status)
 		return status, true
 	}
-	for i, waiting := range s.Ledger.Queue {
-		if waiting == t {
-			position := uint32(i) //nolint:gosec // bounded by the queue limit
-			status.Position = &position
-		}
+	_, entry, offered := s.Ledger.Queue.Find(match)
+	if offered {
+		status.State = string(messages.TurnOffered)
+		return status, true
 	}
+	position := uint32(s.Ledger.Queue.Before(entry)) //nolint:gosec // bounded by the queue limit
+	status.Position = &position
+	status.RunId = s.Ledger.Queue.Waiting[entry].Lead().GetRunId()
 	return status, true
+}
+
+// fill tells the state of one of the run's turns: the leading one runs, the others have ended as merged into it.
+func (r *Run) fill(status *messages.TurnStatus) {
+	status.State, status.RunId = string(messages.TurnRunning), r.ID
+	if lead := r.Turns[0].GetTurnId(); status.GetTurnId() != lead {
+		status.State, status.MergedInto = string(messages.TurnMerged), lead
+	}
 }

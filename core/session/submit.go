@@ -5,12 +5,12 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/correx/correx-actors/core/queue"
 	"github.com/correx/correx-actors/messages"
 )
 
@@ -37,44 +37,79 @@ func (d *draft) submit(c Submit) {
 		d.reply(messages.FailRetryable(messages.CodeDraining, "the server is shutting down and takes no new turns; try again"))
 		return
 	}
-	if d.busy() && len(d.s.Ledger.Queue) >= d.cfg.QueueLimit {
+	turn := d.newTurn(c, hash)
+	place := queue.Decide(d.s.Ledger.Queue, turn, d.queueMode(req), d.now, d.activity(), d.cfg.queue())
+	if waiting := d.s.Ledger.Queue.Len(); d.busy() && place.Place != queue.PlaceOffered && waiting >= d.cfg.QueueLimit {
 		d.reply(messages.FailRetryable(messages.CodeQueueFull,
-			fmt.Sprintf("%d turns wait already, which is the limit; try again later", len(d.s.Ledger.Queue))))
+			fmt.Sprintf("%d turns wait already, which is the limit; try again later", waiting)))
 		return
 	}
-	d.admit(c, hash)
+	d.admit(turn, place)
 }
 
 func (d *draft) busy() bool { return d.s.Ledger.Open() }
 
-func (d *draft) admit(c Submit, hash []byte) {
-	req, busy := c.Request, d.busy()
-	turn := &messages.Turn{
+// activity tells the queue's rules of the active run.
+func (d *draft) activity() queue.Activity {
+	run := d.s.Ledger.Active
+	return queue.Activity{Busy: run != nil, Steerable: run != nil && !run.Aborted && !run.Suspended && !d.s.Live.Draining}
+}
+
+func (d *draft) newTurn(c Submit, hash []byte) *messages.Turn {
+	req := c.Request
+	return &messages.Turn{
 		TurnId:         c.TurnID,
 		RunId:          messages.RunIDOf(c.TurnID),
 		Text:           req.GetText(),
 		Mode:           string(chatMode(req)),
-		QueueMode:      string(d.queueMode(req)),
 		IdempotencyKey: req.GetIdempotencyKey(),
 		ContentHash:    hash,
 		Sender:         req.GetSender(),
 		Model:          req.GetModel(),
 		AcceptedAt:     d.stamp(),
+		TaskResult:     req.GetTaskResult(),
 	}
-	position := uint32(len(d.s.Ledger.Queue)) //nolint:gosec // bounded by the queue limit
-	d.record(&messages.TurnAdmitted{Turn: turn})
+}
+
+// admit records the turn where the rule put it. An idle session starts it at once; an interrupt stops the active run first.
+func (d *draft) admit(turn *messages.Turn, place queue.Placement) {
+	d.placed = place
+	turn.QueueMode = string(place.Mode)
+	idle := !d.busy()
+	d.record(&messages.TurnAdmitted{Turn: turn, Placement: string(place.Place), MergedInto: place.Into})
 	d.rememberKey(turn)
-	accepted := &messages.TurnAccepted{TurnId: turn.GetTurnId(), RunId: turn.GetRunId()}
-	d.publish(phase(turn.GetRunId(), []string{turn.GetTurnId()}, "", messages.PhaseAccepted, 1))
-	if busy {
-		accepted.Disposition, accepted.State = string(messages.DispositionQueued), string(messages.TurnQueued)
-		accepted.Position = position
-		d.publish(phase(turn.GetRunId(), []string{turn.GetTurnId()}, messages.PhaseAccepted, messages.PhaseQueued, 1))
-	} else {
-		accepted.Disposition, accepted.State = string(messages.DispositionStarted), string(messages.TurnRunning)
-		d.startNext(messages.PhaseAccepted)
-	}
+	accepted := &messages.TurnAccepted{TurnId: turn.GetTurnId(), RunId: turn.GetRunId(), State: string(messages.TurnQueued)}
 	d.reply(accepted)
+	switch {
+	case place.Place == queue.PlaceMerged: // it has no run of its own, so no phases either
+		accepted.Disposition, accepted.MergedInto = string(messages.DispositionMerged), place.Into
+		accepted.RunId = messages.RunIDOf(place.Into)
+		accepted.Position = d.position(turn)
+		return
+	case place.Place == queue.PlaceOffered:
+		accepted.Disposition, accepted.State = string(messages.DispositionSteering), string(messages.TurnOffered)
+		d.offer(turn)
+		return
+	}
+	ids := []string{turn.GetTurnId()}
+	d.publish(phase(turn.GetRunId(), ids, "", messages.PhaseAccepted, 1))
+	if idle {
+		if d.startNext(messages.PhaseAccepted); d.s.Ledger.Active != nil {
+			accepted.Disposition, accepted.State = string(messages.DispositionStarted), string(messages.TurnRunning)
+			return
+		}
+	}
+	accepted.Disposition, accepted.Position = string(messages.DispositionQueued), d.position(turn)
+	d.publish(phase(turn.GetRunId(), ids, messages.PhaseAccepted, messages.PhaseQueued, 1))
+	if place.Interrupts {
+		d.interrupt()
+	}
+}
+
+// position counts the turns before one that waits.
+func (d *draft) position(turn *messages.Turn) uint32 {
+	_, entry, _ := d.s.Ledger.Queue.Find(func(t *messages.Turn) bool { return t == turn })
+	return uint32(d.s.Ledger.Queue.Before(entry)) //nolint:gosec // bounded by the queue limit
 }
 
 // rememberKey indexes the idempotency key. The turn itself is indexed at its end: until then the state has it.
@@ -186,17 +221,13 @@ func chatMode(req *messages.SubmitTurn) messages.ChatMode {
 	return messages.ChatMode(req.GetMode())
 }
 
-// served are the queue modes that this version carries out; the others are refused, never taken for another one.
-var served = []messages.QueueMode{messages.QueueCollect}
-
+// checkQueueMode refuses a mode that does not exist; it is never taken for another one.
 func checkQueueMode(mode messages.QueueMode) *messages.Failure {
-	switch {
-	case slices.Contains(served, messages.QueueMode(strings.ToLower(string(mode)))):
+	if messages.QueueMode(strings.ToLower(string(mode))).Valid() {
 		return nil
-	case messages.QueueMode(strings.ToLower(string(mode))).Valid():
-		return messages.Fail(messages.CodeInvalidQueueMode, fmt.Sprintf("queue mode %q is not served by this version, only collect is", mode))
 	}
-	return messages.Fail(messages.CodeInvalidQueueMode, fmt.Sprintf("no queue mode %q; use collect", cut(string(mode))))
+	return messages.Fail(messages.CodeInvalidQueueMode,
+		fmt.Sprintf("no queue mode %q; use collect, followup, steer, steer_backlog or interrupt", cut(string(mode))))
 }
 
 // contentHash covers what makes two submissions under one key the same (I8). Each field goes in with its length, so that no two

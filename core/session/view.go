@@ -30,10 +30,15 @@ func (s State) View() *messages.SessionView {
 	if run := s.Ledger.Active; run != nil {
 		v.ActiveRun = &messages.ActiveRun{RunId: run.ID, TurnIds: run.TurnIDs(), Phase: string(s.Live.Phase), Attempt: run.Attempt}
 	}
-	for _, t := range s.Ledger.Queue {
+	for _, e := range s.Ledger.Queue.Waiting {
+		t := e.Lead()
 		v.Queue = append(v.Queue, &messages.QueuedTurn{
-			TurnId: t.GetTurnId(), QueueMode: t.GetQueueMode(), Mode: t.GetMode(), AcceptedAt: t.GetAcceptedAt(),
+			TurnId: t.GetTurnId(), MergedTurnIds: turnIDs(e.Turns[1:]), QueueMode: t.GetQueueMode(), Mode: t.GetMode(),
+			AcceptedAt: t.GetAcceptedAt(),
 		})
+	}
+	for _, t := range s.Ledger.Queue.Offered {
+		v.PendingSteers = append(v.PendingSteers, &messages.PendingSteer{TurnId: t.GetTurnId(), RunId: v.GetActiveRun().GetRunId()})
 	}
 	return v
 }

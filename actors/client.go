@@ -79,6 +79,17 @@ func (c *Client) Abort(ctx context.Context, key messages.Key, abort *messages.Ab
 	return ask[*messages.Aborted](ctx, c, key, abort)
 }
 
+// Withdraw takes back a turn that has not started; done is false if it had started or ended otherwise, and state says where it is.
+func (c *Client) Withdraw(ctx context.Context, key messages.Key, id messages.TurnID) (done bool, state messages.TurnState, err error) {
+	reply, err := ask[*messages.Withdrawn](ctx, c, key, &messages.Withdraw{TurnId: id})
+	return reply.GetWithdrawn(), messages.TurnState(reply.GetState()), err
+}
+
+// Explain says what Submit would do with a turn now; nothing is done.
+func (c *Client) Explain(ctx context.Context, key messages.Key, turn *messages.SubmitTurn) (*messages.Explanation, error) {
+	return ask[*messages.Explanation](ctx, c, key, &messages.Explain{Turn: turn})
+}
+
 // Ack acknowledges all answers up to an output number. It does not wait.
 func (c *Client) Ack(key messages.Key, seq uint64) {
 	c.dir.Send(key, 0, &messages.AckFinals{Seq: seq}, nil)

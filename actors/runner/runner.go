@@ -8,6 +8,7 @@ import (
 
 	"github.com/correx/correx-actors/actors/kernel"
 	core "github.com/correx/correx-actors/core/session"
+	"github.com/correx/correx-actors/messages"
 )
 
 // Causes with which a run's context ends.
@@ -16,6 +17,8 @@ var (
 	ErrStopped = errors.New("runner stopped")
 	// ErrAborted: a user stopped the run.
 	ErrAborted = errors.New("run aborted")
+	// ErrInterrupted: a turn of mode interrupt stopped the run.
+	ErrInterrupted = errors.New("run interrupted")
 	// ErrSuspended: the process stops in order; the run goes on after the next start.
 	ErrSuspended = errors.New("run suspended")
 	// ErrFenced: another node owns the session.
@@ -33,6 +36,24 @@ type Ack struct{}
 
 // ControlMessage implements kernel.Control.
 func (Ack) ControlMessage() {}
+
+// Offer asks whether a turn's text may be put into the run. The answer is core.SteerAnswered to the parent.
+type Offer struct {
+	TurnID messages.TurnID
+	Text   string
+}
+
+// ControlMessage implements kernel.Control.
+func (Offer) ControlMessage() {}
+
+// Inject is the leave to put an accepted text before the next model call.
+type Inject struct{ TurnID messages.TurnID }
+
+// ControlMessage implements kernel.Control.
+func (Inject) ControlMessage() {}
+
+// ReasonNoBoundary is why a run without tools refuses every offer: it makes one call, so nothing can be put before a next one.
+const ReasonNoBoundary = "the run makes one model call only: it has no boundary at which it could be steered"
 
 // finished is sent by the runner's goroutine when it has reported everything.
 type finished struct{}
@@ -59,6 +80,10 @@ func (r *Runner) Receive(ctx actor.Context) {
 		r.start(ctx)
 	case Ack:
 		r.report.ack()
+	case Offer:
+		r.deps.Kernel.Tell(ctx.Parent(), core.SteerAnswered{
+			RunID: r.order.RunID, Attempt: r.order.Attempt, TurnID: m.TurnID, Reason: ReasonNoBoundary,
+		})
 	case Cancel:
 		r.cancel(causeError(m.Cause))
 	case finished:
@@ -84,6 +109,8 @@ func causeError(cause core.CancelCause) error {
 	switch cause {
 	case core.CauseAborted:
 		return ErrAborted
+	case core.CauseInterrupt:
+		return ErrInterrupted
 	case core.CauseSuspended:
 		return ErrSuspended
 	case core.CauseFenced:

@@ -26,6 +26,14 @@ func (s *Session) interpret(ctx actor.Context, effects []core.Effect) {
 			}
 		case core.ArmGrace:
 			s.arm(due{life: s.life, what: dueCommand, cmd: core.GraceOver{RunID: e.RunID, Attempt: e.Attempt}}, e.After)
+		case core.OfferSteer:
+			s.offerSteer(e)
+		case core.ArmOffer:
+			s.arm(due{life: s.life, what: dueCommand, cmd: core.OfferOver{TurnID: e.TurnID}}, e.After)
+		case core.Inject:
+			if s.runner != nil {
+				s.deps.Kernel.Tell(s.runner, runner.Inject{TurnID: e.TurnID})
+			}
 		case core.AckRunner:
 			if s.runner != nil {
 				s.deps.Kernel.Tell(s.runner, runner.Ack{})
@@ -45,6 +53,17 @@ func (s *Session) startRun(ctx actor.Context, e core.StartRun) {
 	s.runner = ctx.Spawn(runner.Props(s.deps.Runner, e.Order))
 	s.log.LogAttrs(context.Background(), slog.LevelDebug, "run started",
 		slog.String(messages.AttrRun, e.Order.RunID), slog.Uint64(messages.AttrAttempt, uint64(e.Order.Attempt)))
+}
+
+// offerSteer hands the turn to the runner; without one the deadline would have to pass for nothing.
+func (s *Session) offerSteer(e core.OfferSteer) {
+	if s.runner == nil {
+		s.deps.Kernel.Tell(s.self, core.SteerAnswered{
+			RunID: e.RunID, Attempt: e.Attempt, TurnID: e.TurnID, Reason: "the run is ending",
+		})
+		return
+	}
+	s.deps.Kernel.Tell(s.runner, runner.Offer{TurnID: e.TurnID, Text: e.Text})
 }
 
 // explainContext builds the pack that a turn would get now, outside the actor: counting tokens takes time.

@@ -38,7 +38,7 @@ func (s *Session) lookUpName(state core.State, p *pending) wanted {
 	if p.looked {
 		return wanted{}
 	}
-	switch c := p.cmd.(type) { //nolint:gochecksumtype // only these two need the index
+	switch c := p.cmd.(type) { //nolint:gochecksumtype // only these need the index
 	case core.Submit:
 		key := c.Request.GetIdempotencyKey()
 		if len(key) > persistence.MaxIndexName {
@@ -60,6 +60,11 @@ func (s *Session) lookUpName(state core.State, p *pending) wanted {
 			return wanted{}
 		}
 		return wanted{turn: turn}
+	case core.Withdraw:
+		if _, open := state.Turn(c.TurnID); open || len(c.TurnID) > persistence.MaxIndexName {
+			return wanted{}
+		}
+		return wanted{turn: c.TurnID}
 	}
 	return wanted{}
 }
@@ -94,6 +99,11 @@ func (s *Session) looked(ctx actor.Context, m looked) {
 		p.cmd = c
 	case core.Abort:
 		c.Ended = m.hit != nil
+		p.cmd = c
+	case core.Withdraw:
+		if m.hit != nil {
+			c.Ended = m.hit.Status
+		}
 		p.cmd = c
 	}
 	s.drive(ctx)
@@ -201,4 +211,42 @@ func (s *Session) turnFound(m turnFound) {
 
 func unknownTurn() *messages.Failure {
 	return messages.Fail(messages.CodeUnknownTurn, "this session has no such turn, or does not remember it any more")
+}
+
+// explained is what the index said for an Explain.
+type explained struct {
+	life *life
+	from *pending
+	cmd  core.Submit
+	err  error
+}
+
+// ControlMessage implements kernel.Control.
+func (explained) ControlMessage() {}
+
+// explain says what a submission would do now, from the state that is durable; nothing is done.
+func (s *Session) explain(p *pending, m *messages.Explain) {
+	cmd := core.Submit{Request: m.GetTurn(), TurnID: messages.NewTurnID()}
+	if cmd.Request == nil {
+		cmd.Request = &messages.SubmitTurn{}
+	}
+	name := s.lookUpName(s.state, &pending{cmd: cmd})
+	if !name.wanted() {
+		s.answer(p, core.Explain(s.state, s.deps.Core, cmd, s.now()))
+		return
+	}
+	deps, key, life, self := s.deps, s.key, s.life, s.self
+	go func() {
+		hit, err := find(context.Background(), deps.Journal, key, name)
+		cmd.Prior = hit
+		deps.Kernel.Tell(self, explained{life: life, from: p, cmd: cmd, err: err})
+	}()
+}
+
+func (s *Session) explained(m explained) {
+	if m.err != nil {
+		s.answer(m.from, readFailure(m.err))
+		return
+	}
+	s.answer(m.from, core.Explain(s.state, s.deps.Core, m.cmd, s.now()))
 }

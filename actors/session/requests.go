@@ -66,6 +66,14 @@ func (s *Session) readNow(ctx actor.Context, p *pending, cmd messages.Command) b
 			return true
 		}
 		return false
+	case *messages.Explain:
+		s.explain(p, m)
+	case *messages.Withdraw:
+		if !exists {
+			s.ifExists(ctx, false, p, nil)
+			return true
+		}
+		return false
 	case *messages.AckFinals:
 		return !exists
 	case *messages.StartSession, *messages.SubmitTurn, *messages.RecordEvents, *messages.Subscribe:
@@ -102,12 +110,17 @@ func (s *Session) prepare(p *pending, cmd messages.Command) *messages.Failure {
 		p.cmd = core.Record{Events: events, Expected: m.ExpectedSequence}
 	case *messages.Abort:
 		p.cmd = core.Abort{Request: m}
+	case *messages.Withdraw:
+		if m.GetTurnId() == "" {
+			return messages.Fail(messages.CodeInvalidField, "turn_id is missing")
+		}
+		p.cmd = core.Withdraw{TurnID: m.GetTurnId()}
 	case *messages.AckFinals:
 		p.cmd = core.Ack{Seq: m.GetSeq()}
 	case *messages.Subscribe:
 		p.cmd = core.Touch{}
 		p.applied = func(ctx actor.Context) { s.subscribed(ctx, p, m) }
-	case *messages.Unsubscribe, *messages.GetSession, *messages.GetTurn, *messages.GetContext:
+	case *messages.Unsubscribe, *messages.GetSession, *messages.GetTurn, *messages.GetContext, *messages.Explain:
 		return messages.Fail(messages.CodeInternal, "a read was taken for a command")
 	}
 	return nil

@@ -102,11 +102,17 @@ func (s *Session) Receive(ctx actor.Context) {
 		s.looked(ctx, m)
 	case turnFound:
 		s.turnFound(m)
+	case explained:
+		s.explained(m)
 	case core.RunPhased:
 		s.report(ctx, m)
 	case core.RunStreamed:
 		s.report(ctx, m)
 	case core.RunFinished:
+		s.report(ctx, m)
+	case core.SteerAnswered:
+		s.report(ctx, m)
+	case core.SteerAsked:
 		s.report(ctx, m)
 	case due:
 		s.due(ctx, m)

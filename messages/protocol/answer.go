@@ -35,6 +35,20 @@ type TurnAccepted struct {
 	State string `json:"state"`
 }
 
+// Explanation answers Explain: what would become of the turn now.
+type Explanation struct {
+	ID string `json:"id,omitempty"`
+	// Disposition is started, queued, merged, steering or duplicate.
+	Disposition string `json:"disposition"`
+	// Position counts the turns before it; 0 = next.
+	Position   uint32 `json:"position"`
+	MergedInto string `json:"merged_into,omitempty"`
+	// QueueMode is the one that would take effect.
+	QueueMode string `json:"queue_mode"`
+	// Reason is for people.
+	Reason string `json:"reason,omitempty"`
+}
+
 // Subscribed answers Subscribe; items follow.
 type Subscribed struct {
 	ID        string `json:"id,omitempty"`
@@ -58,6 +72,16 @@ type Aborted struct {
 	SessionID string       `json:"session_id"`
 	TurnIDs   List[string] `json:"turn_ids"`
 	RunIDs    List[string] `json:"run_ids"`
+}
+
+// Withdrawn answers Withdraw. A second withdrawal is answered as the first.
+type Withdrawn struct {
+	ID     string `json:"id,omitempty"`
+	TurnID string `json:"turn_id"`
+	// Withdrawn is false if the turn had started or ended otherwise.
+	Withdrawn bool `json:"withdrawn"`
+	// State of the turn.
+	State string `json:"state"`
 }
 
 // Turn answers GetTurn.
@@ -112,9 +136,11 @@ func (f *Error) Error() string { return f.Code + ": " + f.Message }
 func (*Hello) isServerFrame()          {}
 func (*SessionStarted) isServerFrame() {}
 func (*TurnAccepted) isServerFrame()   {}
+func (*Explanation) isServerFrame()    {}
 func (*Subscribed) isServerFrame()     {}
 func (*Unsubscribed) isServerFrame()   {}
 func (*Aborted) isServerFrame()        {}
+func (*Withdrawn) isServerFrame()      {}
 func (*Turn) isServerFrame()           {}
 func (*Session) isServerFrame()        {}
 func (*EventsRecorded) isServerFrame() {}
@@ -130,6 +156,9 @@ func (*SessionStarted) FrameType() string { return "session_started" }
 // FrameType is "turn_accepted".
 func (*TurnAccepted) FrameType() string { return "turn_accepted" }
 
+// FrameType is "explanation".
+func (*Explanation) FrameType() string { return "explanation" }
+
 // FrameType is "subscribed".
 func (*Subscribed) FrameType() string { return "subscribed" }
 
@@ -138,6 +167,9 @@ func (*Unsubscribed) FrameType() string { return "unsubscribed" }
 
 // FrameType is "aborted".
 func (*Aborted) FrameType() string { return "aborted" }
+
+// FrameType is "withdrawn".
+func (*Withdrawn) FrameType() string { return "withdrawn" }
 
 // FrameType is "turn".
 func (*Turn) FrameType() string { return "turn" }

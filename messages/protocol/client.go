@@ -38,6 +38,9 @@ type ChatInput struct {
 	Attachments    []Attachment `json:"attachments,omitempty"`
 }
 
+// Explain asks what ChatInput would do now; nothing is done. Answer: Explanation.
+type Explain struct{ ChatInput }
+
 // ResumeToken names a conversation that an engine keeps on its own side.
 type ResumeToken struct {
 	Engine string `json:"engine"`
@@ -78,6 +81,13 @@ type Abort struct {
 	TurnID string `json:"turn_id,omitempty"`
 	RunID  string `json:"run_id,omitempty"`
 	Reason string `json:"reason,omitempty"`
+}
+
+// Withdraw takes back a turn that no run has taken. Answer: Withdrawn.
+type Withdraw struct {
+	ID        string `json:"id,omitempty"`
+	SessionID string `json:"session_id"`
+	TurnID    string `json:"turn_id"`
 }
 
 // GetTurn asks for a turn by its id or by its idempotency key, exactly one of them. Answer: Turn.
@@ -150,9 +160,11 @@ func (f *ChatInput) SetIdempotencyKey(key string) *Error {
 
 func (*StartSession) isClientFrame() {}
 func (*ChatInput) isClientFrame()    {}
+func (*Explain) isClientFrame()      {}
 func (*Subscribe) isClientFrame()    {}
 func (*Unsubscribe) isClientFrame()  {}
 func (*Abort) isClientFrame()        {}
+func (*Withdraw) isClientFrame()     {}
 func (*GetTurn) isClientFrame()      {}
 func (*GetSession) isClientFrame()   {}
 func (*RecordEvents) isClientFrame() {}
@@ -165,6 +177,9 @@ func (*StartSession) FrameType() string { return "start_session" }
 // FrameType is "chat_input".
 func (*ChatInput) FrameType() string { return "chat_input" }
 
+// FrameType is "explain".
+func (*Explain) FrameType() string { return "explain" }
+
 // FrameType is "subscribe".
 func (*Subscribe) FrameType() string { return "subscribe" }
 
@@ -173,6 +188,9 @@ func (*Unsubscribe) FrameType() string { return "unsubscribe" }
 
 // FrameType is "abort".
 func (*Abort) FrameType() string { return "abort" }
+
+// FrameType is "withdraw".
+func (*Withdraw) FrameType() string { return "withdraw" }
 
 // FrameType is "get_turn".
 func (*GetTurn) FrameType() string { return "get_turn" }
@@ -203,6 +221,9 @@ func (f *Unsubscribe) FrameID() string { return f.ID }
 
 // FrameID implements ClientFrame.
 func (f *Abort) FrameID() string { return f.ID }
+
+// FrameID implements ClientFrame.
+func (f *Withdraw) FrameID() string { return f.ID }
 
 // FrameID implements ClientFrame.
 func (f *GetTurn) FrameID() string { return f.ID }

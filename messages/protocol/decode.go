@@ -21,6 +21,8 @@ func Decode(b []byte) (ClientFrame, *Error) {
 		f = &StartSession{ID: id, SessionID: o.sessionID(false), Config: o.config()}
 	case (*ChatInput)(nil).FrameType():
 		f = o.chatInput(o.sessionID(true))
+	case (*Explain)(nil).FrameType():
+		f = &Explain{ChatInput: *o.chatInput(o.sessionID(true))}
 	case (*Subscribe)(nil).FrameType():
 		f = &Subscribe{
 			ID: id, SessionID: o.sessionID(true),
@@ -30,6 +32,8 @@ func Decode(b []byte) (ClientFrame, *Error) {
 		f = &Unsubscribe{ID: id, SessionID: o.sessionID(true)}
 	case (*Abort)(nil).FrameType():
 		f = o.abort(o.sessionID(true))
+	case (*Withdraw)(nil).FrameType():
+		f = o.withdraw(o.sessionID(true))
 	case (*GetTurn)(nil).FrameType():
 		f = o.getTurn(o.sessionID(true))
 	case (*GetSession)(nil).FrameType():
@@ -52,6 +56,15 @@ func Decode(b []byte) (ClientFrame, *Error) {
 // DecodeTurnBody reads the body of POST …/turns: a chat_input without type and session_id, which the path gives.
 func DecodeTurnBody(sessionID string, b []byte) (*ChatInput, *Error) {
 	return decodeBody(sessionID, b, object.chatInput)
+}
+
+// DecodeExplainBody reads the body of POST …/explain: as that of POST …/turns.
+func DecodeExplainBody(sessionID string, b []byte) (*Explain, *Error) {
+	f, refusal := DecodeTurnBody(sessionID, b)
+	if refusal != nil {
+		return nil, refusal
+	}
+	return &Explain{ChatInput: *f}, nil
 }
 
 // DecodeEventsBody reads the body of POST …/events: a record_events without type and session_id.
@@ -255,6 +268,11 @@ func (o object) abort(sessionID string) *Abort {
 		o.refuse(CodeInvalidField, "scope is not %s, %s or %s", ScopeRun, ScopeTurn, ScopeSession)
 	}
 	return f
+}
+
+func (o object) withdraw(sessionID string) *Withdraw {
+	o.required("turn_id")
+	return &Withdraw{ID: o.refusal.ID, SessionID: sessionID, TurnID: o.name("turn_id")}
 }
 
 func (o object) getTurn(sessionID string) *GetTurn {

@@ -47,8 +47,6 @@ func TestBadFieldsAreRefused(t *testing.T) {
 		{`{"type":""}`, CodeUnknownType, `no frame has the type ""`},
 		{`{"type":"PING"}`, CodeUnknownType, `no frame has the type "PING"`},
 		{`{"type":"hello"}`, CodeUnknownType, `no frame has the type "hello"`},
-		{`{"type":"explain","session_id":"s1","text":"x"}`, CodeUnknownType, `no frame has the type "explain"`},
-		{`{"type":"withdraw","session_id":"s1","turn_id":"t"}`, CodeUnknownType, `no frame has the type "withdraw"`},
 		{`{"type":"keep_run_alive","session_id":"s1"}`, CodeUnknownType, `no frame has the type "keep_run_alive"`},
 
 		{`{"type":"start_session","session_id":""}`, CodeInvalidSessionID, "session_id has 0 bytes, want 1 to 200"},
@@ -104,6 +102,17 @@ func TestBadFieldsAreRefused(t *testing.T) {
 		{`{"type":"abort","session_id":"s1","scope":"turn"}`, CodeInvalidField, "turn_id is missing, the scope is turn"},
 		{`{"type":"abort","session_id":"s1","run_id":""}`, CodeInvalidField, "run_id is empty"},
 		{`{"type":"abort","session_id":"s1","reason":1}`, CodeInvalidField, "reason is not a string"},
+
+		{`{"type":"explain","text":"hi"}`, CodeInvalidField, "session_id is missing"},
+		{`{"type":"explain","session_id":"s1"}`, CodeInvalidField, "text is missing"},
+		{`{"type":"explain","session_id":"s1","text":" "}`, CodeEmptyInput, "text is empty or only white space"},
+		{`{"type":"explain","session_id":"s1","text":"hi","queue_mode":"later"}`, CodeInvalidQueueMode, "queue_mode is not one of collect, followup, steer, steer_backlog, interrupt"},
+
+		{`{"type":"withdraw","turn_id":"t"}`, CodeInvalidField, "session_id is missing"},
+		{`{"type":"withdraw","session_id":"s1"}`, CodeInvalidField, "turn_id is missing"},
+		{`{"type":"withdraw","session_id":"s1","turn_id":null}`, CodeInvalidField, "turn_id is missing"},
+		{`{"type":"withdraw","session_id":"s1","turn_id":""}`, CodeInvalidField, "turn_id is empty"},
+		{`{"type":"withdraw","session_id":"s1","turn_id":7}`, CodeInvalidField, "turn_id is not a string"},
 
 		{`{"type":"get_turn","session_id":"s1"}`, CodeInvalidField, "want turn_id or idempotency_key, one of them"},
 		{`{"type":"get_turn","session_id":"s1","turn_id":"t","idempotency_key":"k"}`, CodeInvalidField, "want turn_id or idempotency_key, one of them"},
@@ -172,6 +181,10 @@ func TestFramesAreReadLeniently(t *testing.T) {
 		`{"type":"abort","session_id":"s1"}`:                                      &Abort{SessionID: "s1", Scope: ScopeRun},
 		`{"type":"abort","session_id":"s1","scope":"session"}`:                    &Abort{SessionID: "s1", Scope: ScopeSession},
 		`{"type":"get_turn","session_id":"s1","idempotency_key":"k"}`:             &GetTurn{SessionID: "s1", IdempotencyKey: "k"},
+		`{"type":"explain","session_id":"s1","text":"hi","queue_mode":"FollowUp"}`: &Explain{ChatInput: ChatInput{
+			SessionID: "s1", Text: "hi", Mode: ModeChat, QueueMode: "followup",
+		}},
+		`{"type":"withdraw","session_id":"s1","turn_id":"t","later":1}`: &Withdraw{SessionID: "s1", TurnID: "t"},
 		`{"type":"ack","session_id":"s1","seq":0}`:                                &Ack{SessionID: "s1"},
 		`{"type":"record_events","session_id":"s1","events":[ {"type":"x", "n":1.0} ]}`: &RecordEvents{
 			SessionID: "s1", Events: []json.RawMessage{json.RawMessage(`{"type":"x", "n":1.0}`)},
@@ -200,6 +213,9 @@ func TestBodiesOfRequestsAreRead(t *testing.T) {
 	turn, refusal := DecodeTurnBody("s1", []byte(`{"session_id":"other","type":"x","text":"hi","id":"7","idempotency_key":"k"}`))
 	require.Nil(t, refusal)
 	require.Equal(t, &ChatInput{ID: "7", SessionID: "s1", Text: "hi", Mode: ModeChat, IdempotencyKey: "k"}, turn)
+	explain, refusal := DecodeExplainBody("s1", []byte(`{"session_id":"other","type":"x","text":"hi","queue_mode":"steer"}`))
+	require.Nil(t, refusal)
+	require.Equal(t, &Explain{ChatInput: ChatInput{SessionID: "s1", Text: "hi", Mode: ModeChat, QueueMode: "steer"}}, explain)
 	events, refusal := DecodeEventsBody("s1", []byte(`{"events":[{"type":"x"}],"expected_sequence":3}`))
 	require.Nil(t, refusal)
 	require.Equal(t, &RecordEvents{SessionID: "s1", Events: []json.RawMessage{json.RawMessage(`{"type":"x"}`)}, ExpectedSequence: new(uint64(3))}, events)
@@ -209,6 +225,8 @@ func TestBodiesOfRequestsAreRead(t *testing.T) {
 		require.Equal(t, &Abort{SessionID: "s1", Scope: ScopeRun}, abort)
 	}
 
+	_, refusal = DecodeExplainBody("s1", []byte(`{"text":"hi","queue_mode":"later"}`))
+	require.Equal(t, CodeInvalidQueueMode, refusal.Code)
 	_, refusal = DecodeTurnBody("s1", nil)
 	require.Equal(t, badFrame(), refusal)
 	_, refusal = DecodeTurnBody("a b", []byte(`{"text":"hi","session_id":"s1"}`))

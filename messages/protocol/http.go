@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Body is an HTTP answer that is no frame. Frames are answers too: turn_accepted, turn, session, events_recorded, aborted
-// and router_response are sent as they are.
+// Body is an HTTP answer that is no frame. Frames are answers too: turn_accepted, explanation, withdrawn, turn, session,
+// events_recorded, aborted and router_response are sent as they are.
 //
 //sumtype:decl
 type Body interface {

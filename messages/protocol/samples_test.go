@@ -13,6 +13,8 @@ var (
 const (
 	sampleTurn  = "turn_01980000-0000-7000-8000-000000000001"
 	sampleTurn2 = "turn_01980000-0000-7000-8000-000000000002"
+	sampleTurn3 = "turn_01980000-0000-7000-8000-000000000003"
+	sampleTurn4 = "turn_01980000-0000-7000-8000-000000000004"
 	sampleRun   = "run_01980000-0000-7000-8000-000000000001"
 )
 
@@ -27,9 +29,9 @@ func sampleState() *State {
 		EventSequence: 3,
 		ActiveRun:     &ActiveRun{RunID: sampleRun, TurnIDs: List[string]{sampleTurn}, Phase: "streaming", Attempt: 1},
 		Queue: List[QueuedTurn]{{
-			TurnID: sampleTurn2, MergedTurnIDs: List[string]{}, QueueMode: "collect", Mode: "CHAT", AcceptedAt: sampleTime,
+			TurnID: sampleTurn2, MergedTurnIDs: List[string]{sampleTurn3}, QueueMode: "followup", Mode: "CHAT", AcceptedAt: sampleTime,
 		}},
-		PendingSteers:     List[PendingSteer]{{TurnID: sampleTurn2, RunID: sampleRun}},
+		PendingSteers:     List[PendingSteer]{{TurnID: sampleTurn4, RunID: sampleRun}},
 		Resume:            &Resume{Engine: "host"},
 		PendingCompaction: &PendingCompaction{Reason: "context_overflow"},
 		Epoch:             2, Node: "n1",
@@ -54,9 +56,15 @@ func clientSamples() []ClientFrame {
 			Resume: &ResumeToken{Engine: "host", Token: "t-1"}, Sender: "ada", Model: "gpt-5-mini",
 			Attachments: []Attachment{{Name: "a.txt", MediaType: "text/plain", Data: []byte("hi")}},
 		},
+		&Explain{ChatInput: ChatInput{
+			ID: "11", SessionID: "s1", Text: "stop before <deploy> & tell me", Mode: ModeSteering, QueueMode: "interrupt", IdempotencyKey: "k-1",
+			Resume: &ResumeToken{Engine: "host", Token: "t-1"}, Sender: "ada", Model: "gpt-5-mini",
+			Attachments: []Attachment{{Name: "a.txt", MediaType: "text/plain", Data: []byte("hi")}},
+		}},
 		&Subscribe{ID: "3", SessionID: "s1", AfterSeq: new(uint64(0)), Events: true, AfterEvent: new(uint64(3))},
 		&Unsubscribe{ID: "4", SessionID: "s1"},
 		&Abort{ID: "5", SessionID: "s1", Scope: ScopeTurn, TurnID: sampleTurn, RunID: sampleRun, Reason: "not needed"},
+		&Withdraw{ID: "12", SessionID: "s1", TurnID: sampleTurn},
 		&GetTurn{ID: "6", SessionID: "s1", TurnID: sampleTurn},
 		&GetSession{ID: "7", SessionID: "s1"},
 		&RecordEvents{ID: "8", SessionID: "s1", Events: []json.RawMessage{
@@ -74,9 +82,11 @@ func serverSamples() []ServerFrame {
 		&Hello{Protocol: Name, Server: "0.1.0", Node: "n1", MaxFrameBytes: 65536, HeartbeatMS: 30000},
 		&SessionStarted{ID: "1", SessionID: "s1", State: emptyState()},
 		&TurnAccepted{ID: "2", SessionID: "s1", TurnID: sampleTurn, RunID: sampleRun, Disposition: "merged", MergedInto: sampleTurn2, State: "queued"},
+		&Explanation{ID: "11", Disposition: "merged", Position: 1, MergedInto: sampleTurn2, QueueMode: "followup", Reason: "it joins the followup that waits"},
 		&Subscribed{ID: "3", SessionID: "s1", NextSeq: 43, PendingFinals: 1, State: sampleState()},
 		&Unsubscribed{ID: "4", SessionID: "s1"},
 		&Aborted{ID: "5", SessionID: "s1", TurnIDs: List[string]{sampleTurn}, RunIDs: List[string]{}},
+		&Withdrawn{ID: "12", TurnID: sampleTurn, Withdrawn: true, State: "withdrawn"},
 		&Turn{
 			ID: "6", TurnID: sampleTurn, State: "merged", Reason: "joined", Position: new(uint32(0)), RunID: sampleRun,
 			MergedInto: sampleTurn2, SteeredInto: sampleRun, Content: "done", Outcome: "completed",

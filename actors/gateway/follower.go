@@ -65,11 +65,15 @@ func (f *follower) answered(reply messages.Reply) {
 	switch m := reply.(type) {
 	case *messages.TurnFound:
 		// The session sends in order: if a final belonged to this end it would be here.
-		f.found(turnEnd{status: m.GetTurn()})
+		if status := m.GetTurn(); settled(status) {
+			f.found(turnEnd{status: status})
+		} else {
+			f.run = status.GetRunId() // it took the turn, and its final is to come
+		}
 		return
 	case *messages.TurnAccepted:
 		f.turn, f.run = m.GetTurnId(), m.GetRunId()
-		if messages.TurnState(m.GetState()).Ended() && m.GetMergedInto() == "" {
+		if messages.TurnState(m.GetState()).Ended() {
 			f.ask(&messages.GetTurn{TurnId: f.turn})
 		}
 	case *messages.Failure:
@@ -78,7 +82,7 @@ func (f *follower) answered(reply messages.Reply) {
 			return
 		}
 	case *messages.SessionStarted, *messages.EventsRecorded, *messages.Subscribed, *messages.Unsubscribed,
-		*messages.SessionState, *messages.Aborted, *messages.ContextExplained: // nobody asked
+		*messages.SessionState, *messages.Aborted, *messages.Withdrawn, *messages.Explanation, *messages.ContextExplained: // nobody asked
 		return
 	}
 	select {
@@ -112,6 +116,13 @@ func (f *follower) moved(m *messages.TurnStateChanged) {
 	case messages.TurnQueued, messages.TurnOffered, messages.TurnRunning, // no ends
 		messages.TurnAnswered, messages.TurnFailed, messages.TurnInterrupted, messages.TurnIncomplete: // of a run
 	}
+}
+
+// settled says whether nothing more is to come of a turn: it has its end, and so has the run that took it.
+func settled(t *messages.TurnStatus) bool {
+	state := messages.TurnState(t.GetState())
+	taken := state == messages.TurnMerged || state == messages.TurnSteered
+	return state.Ended() && (!taken || messages.Outcome(t.GetOutcome()).Valid())
 }
 
 func (f *follower) found(end turnEnd) {

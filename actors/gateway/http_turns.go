@@ -120,14 +120,10 @@ func (g *Gateway) awaitTurn(
 		return nil, context.Cause(ctx)
 	}
 	// The session was restarted: the turn's end is in the journal, or will be.
-	turn := accepted.GetTurnId()
 	for {
-		status, err := g.client.Turn(ctx, key, turn)
+		status, err := g.client.Turn(ctx, key, accepted.GetTurnId())
 		switch {
-		case err == nil && status.GetMergedInto() != "":
-			turn = status.GetMergedInto()
-			continue
-		case err == nil && messages.TurnState(status.GetState()).Ended():
+		case err == nil && settled(status):
 			return endedFrame(key, accepted, status), nil
 		case err != nil && !passing(err):
 			return nil, err
@@ -172,4 +168,46 @@ func (g *Gateway) showTurn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	g.respondFrame(w, http.StatusOK, turnFrame(status))
+}
+
+// withdraw serves DELETE /v1/sessions/{id}/turns/{turn}.
+func (g *Gateway) withdraw(w http.ResponseWriter, r *http.Request) {
+	key, ok := pathKey(w, r)
+	if !ok {
+		return
+	}
+	ctx, cancel := g.bounded(r, answerWithin)
+	defer cancel()
+	turn := r.PathValue("turn")
+	done, state, err := g.client.Withdraw(ctx, key, turn)
+	if err != nil {
+		respondFailed(w, err)
+		return
+	}
+	g.respondFrame(w, http.StatusOK, &protocol.Withdrawn{TurnID: turn, Withdrawn: done, State: string(state)})
+}
+
+// explain serves POST /v1/sessions/{id}/explain.
+func (g *Gateway) explain(w http.ResponseWriter, r *http.Request) {
+	body, ok := g.readBody(w, r)
+	if !ok {
+		return
+	}
+	f, refusal := protocol.DecodeExplainBody(r.PathValue("id"), body)
+	if refusal == nil {
+		refusal = f.SetIdempotencyKey(r.Header.Get("Idempotency-Key"))
+	}
+	if refusal != nil {
+		respondRefusal(w, protocol.HTTPStatus(refusal.Code), refusal)
+		return
+	}
+	key := sessionKey(f.SessionID)
+	ctx, cancel := g.bounded(r, answerWithin)
+	defer cancel()
+	explanation, err := g.client.Explain(ctx, key, turnOf(&f.ChatInput))
+	if err != nil {
+		respondFailed(w, err)
+		return
+	}
+	g.respondFrame(w, http.StatusOK, answerFrame(f.ID, key, explanation))
 }

@@ -27,6 +27,8 @@ func (g *Gateway) routes() http.Handler {
 		{http.MethodPost, "/v1/sessions/{id}/events", g.recordEvents},
 		{http.MethodPost, "/v1/sessions/{id}/turns", g.submitTurn},
 		{http.MethodGet, "/v1/sessions/{id}/turns/{turn}", g.showTurn},
+		{http.MethodDelete, "/v1/sessions/{id}/turns/{turn}", g.withdraw},
+		{http.MethodPost, "/v1/sessions/{id}/explain", g.explain},
 		{http.MethodPost, "/v1/sessions/{id}/abort", g.abort},
 		{http.MethodGet, "/healthz", g.healthz},
 		{http.MethodGet, "/readyz", g.readyz},

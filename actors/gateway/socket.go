@@ -226,8 +226,8 @@ func (s *socket) frame(data []byte) {
 	case *protocol.Ack:
 		s.gateway.deps.Directory.Send(sessionKey(f.SessionID), 0, &messages.AckFinals{Seq: f.Seq}, nil)
 		s.free()
-	case *protocol.StartSession, *protocol.ChatInput, *protocol.Subscribe, *protocol.Unsubscribe, *protocol.Abort,
-		*protocol.GetTurn, *protocol.GetSession, *protocol.RecordEvents:
+	case *protocol.StartSession, *protocol.ChatInput, *protocol.Explain, *protocol.Subscribe, *protocol.Unsubscribe,
+		*protocol.Abort, *protocol.Withdraw, *protocol.GetTurn, *protocol.GetSession, *protocol.RecordEvents:
 		in, refusal := commandOf(f)
 		if refusal != nil {
 			s.send(refusal, true)

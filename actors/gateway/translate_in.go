@@ -24,6 +24,8 @@ func commandOf(f protocol.ClientFrame) (*incoming, *protocol.Error) {
 		turn := turnOf(f)
 		turn.Subscribe = true
 		in.key, in.cmd = sessionKey(f.SessionID), turn
+	case *protocol.Explain:
+		in.key, in.cmd = sessionKey(f.SessionID), &messages.Explain{Turn: turnOf(&f.ChatInput)}
 	case *protocol.Subscribe:
 		in.key, in.cmd = sessionKey(f.SessionID), &messages.Subscribe{AfterSeq: f.AfterSeq, Events: f.Events}
 		in.afterEvent = f.AfterEvent
@@ -31,6 +33,8 @@ func commandOf(f protocol.ClientFrame) (*incoming, *protocol.Error) {
 		in.key, in.cmd = sessionKey(f.SessionID), &messages.Unsubscribe{}
 	case *protocol.Abort:
 		in.key, in.cmd = sessionKey(f.SessionID), abortOf(f)
+	case *protocol.Withdraw:
+		in.key, in.cmd = sessionKey(f.SessionID), &messages.Withdraw{TurnId: f.TurnID}
 	case *protocol.GetTurn:
 		in.key, in.cmd = sessionKey(f.SessionID), &messages.GetTurn{TurnId: f.TurnID, IdempotencyKey: f.IdempotencyKey}
 	case *protocol.GetSession:

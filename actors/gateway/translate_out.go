@@ -23,6 +23,11 @@ func answerFrame(id string, key messages.Key, reply messages.Reply) protocol.Ser
 		f := acceptedFrame(key, m)
 		f.ID = id
 		return f
+	case *messages.Explanation:
+		return &protocol.Explanation{
+			ID: id, Disposition: m.GetDisposition(), Position: m.GetPosition(), MergedInto: m.GetMergedInto(),
+			QueueMode: m.GetQueueMode(), Reason: m.GetReason(),
+		}
 	case *messages.EventsRecorded:
 		return &protocol.EventsRecorded{
 			ID: id, SessionID: session, FirstSequence: m.GetFirstSequence(), LastSequence: m.GetLastSequence(),
@@ -41,6 +46,8 @@ func answerFrame(id string, key messages.Key, reply messages.Reply) protocol.Ser
 		return f
 	case *messages.Aborted:
 		return &protocol.Aborted{ID: id, SessionID: session, TurnIDs: m.GetTurnIds(), RunIDs: m.GetRunIds()}
+	case *messages.Withdrawn:
+		return &protocol.Withdrawn{ID: id, TurnID: m.GetTurnId(), Withdrawn: m.GetWithdrawn(), State: m.GetState()}
 	case *messages.Failure:
 		return failureFrame(id, key, m)
 	case *messages.ContextExplained: // nobody asks for it here
@@ -157,6 +164,9 @@ func stateOf(v *messages.SessionView) *protocol.State {
 			TurnID: t.GetTurnId(), MergedTurnIDs: t.GetMergedTurnIds(), QueueMode: t.GetQueueMode(), Mode: t.GetMode(),
 			AcceptedAt: timeOf(t.GetAcceptedAt()),
 		})
+	}
+	for _, t := range v.GetPendingSteers() {
+		s.PendingSteers = append(s.PendingSteers, protocol.PendingSteer{TurnID: t.GetTurnId(), RunID: t.GetRunId()})
 	}
 	if run := v.GetActiveRun(); run != nil {
 		s.ActiveRun = &protocol.ActiveRun{

@@ -97,7 +97,7 @@ func unset(v reflect.Value, path string) (names []string) {
 }
 
 // later are parts of the contract that nothing fills in this release.
-var later = []string{".PendingSteers", ".Resume", ".PendingCompaction"}
+var later = []string{".Resume", ".PendingCompaction"}
 
 func requireWhole(t *testing.T, f any) {
 	t.Helper()
@@ -117,6 +117,7 @@ func TestEveryAnswerReachesTheWireWhole(t *testing.T) {
 		fill(&messages.SessionStarted{}), fill(&messages.TurnAccepted{}), fill(&messages.EventsRecorded{}),
 		fill(&messages.Subscribed{}), fill(&messages.Unsubscribed{}), fill(&messages.SessionState{}),
 		fill(&messages.TurnFound{}), fill(&messages.Aborted{}), fill(&messages.Failure{}),
+		fill(&messages.Explanation{}), fill(&messages.Withdrawn{}),
 	} {
 		requireWhole(t, answerFrame("id", key, reply))
 	}
@@ -143,21 +144,35 @@ func TestEveryItemReachesTheWireWhole(t *testing.T) {
 	require.Nil(t, itemFrame(new(messages.DeliveryIntent)))
 }
 
+// missing lists the fields of a message that are not set.
+func missing(m proto.Message) (names []string) {
+	fields := m.ProtoReflect().Descriptor().Fields()
+	for i := range fields.Len() {
+		if !m.ProtoReflect().Has(fields.Get(i)) {
+			names = append(names, string(fields.Get(i).Name()))
+		}
+	}
+	return names
+}
+
 func TestEveryFrameReachesTheSessionWhole(t *testing.T) {
 	t.Parallel()
 	n, m := uint64(3), uint32(4)
+	input := protocol.ChatInput{
+		ID: "id", SessionID: "s1", Text: "t", Mode: "CHAT", QueueMode: "collect", IdempotencyKey: "k",
+		Resume: &protocol.ResumeToken{Engine: "e", Token: "t"}, Sender: "s", Model: "m",
+		Attachments: []protocol.Attachment{{Name: "n", MediaType: "t", Data: []byte("d")}},
+	}
 	for _, f := range []protocol.ClientFrame{
 		&protocol.StartSession{ID: "id", SessionID: "s1", Config: &protocol.SessionConfig{
 			Model: "m", QueueMode: "collect", ConversationKeepLast: &m, TokenBudget: &m,
 		}},
-		&protocol.ChatInput{
-			ID: "id", SessionID: "s1", Text: "t", Mode: "CHAT", QueueMode: "collect", IdempotencyKey: "k",
-			Resume: &protocol.ResumeToken{Engine: "e", Token: "t"}, Sender: "s", Model: "m",
-			Attachments: []protocol.Attachment{{Name: "n", MediaType: "t", Data: []byte("d")}},
-		},
+		&input,
+		&protocol.Explain{ChatInput: input},
 		&protocol.Subscribe{ID: "id", SessionID: "s1", AfterSeq: &n, Events: true, AfterEvent: &n},
 		&protocol.Unsubscribe{ID: "id", SessionID: "s1"},
 		&protocol.Abort{ID: "id", SessionID: "s1", Scope: "turn", TurnID: "t", RunID: "r", Reason: "why"},
+		&protocol.Withdraw{ID: "id", SessionID: "s1", TurnID: "t"},
 		&protocol.GetTurn{ID: "id", SessionID: "s1", TurnID: "t", IdempotencyKey: "k"},
 		&protocol.GetSession{ID: "id", SessionID: "s1"},
 		&protocol.RecordEvents{
@@ -170,19 +185,17 @@ func TestEveryFrameReachesTheSessionWhole(t *testing.T) {
 		require.Nil(t, refusal)
 		require.Equal(t, "id", in.id)
 		require.Equal(t, messages.NewKey("s1"), in.key)
-		var missing []string
-		fields := in.cmd.ProtoReflect().Descriptor().Fields()
-		for i := range fields.Len() {
-			if !in.cmd.ProtoReflect().Has(fields.Get(i)) {
-				missing = append(missing, string(fields.Get(i).Name()))
-			}
-		}
-		if _, ok := f.(*protocol.Subscribe); ok {
-			require.Equal(t, []string{"keep"}, missing, "a subscribe replaces the one before")
+		switch cmd := in.cmd.(type) { //nolint:gochecksumtype // all others are filled whole
+		case *messages.Subscribe:
+			require.Equal(t, []string{"keep"}, missing(cmd), "a subscribe replaces the one before")
 			require.Equal(t, &n, in.afterEvent)
-			continue
+		case *messages.SubmitTurn:
+			require.Equal(t, []string{"task_result"}, missing(cmd), "only hosts bring results of tasks")
+		case *messages.Explain:
+			require.Equal(t, []string{"subscribe", "task_result"}, missing(cmd.GetTurn()))
+		default:
+			require.Empty(t, missing(cmd), "%T", cmd)
 		}
-		require.Empty(t, missing, "%T", in.cmd)
 	}
 	_, refusal := commandOf(&protocol.Ping{ID: "id"})
 	require.NotNil(t, refusal)

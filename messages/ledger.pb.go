@@ -930,9 +930,11 @@ type LedgerCheckpoint struct {
 	// Turns offered to the active run; they are the last of open_turns.
 	OfferedTurnIds []string `protobuf:"bytes,13,rep,name=offered_turn_ids,json=offeredTurnIds,proto3" json:"offered_turn_ids,omitempty"`
 	// When the last followup joined the queue.
-	LastFollowup  *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=last_followup,json=lastFollowup,proto3" json:"last_followup,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	LastFollowup *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=last_followup,json=lastFollowup,proto3" json:"last_followup,omitempty"`
+	// Turns that steered the active run; they have ended, but their answer is the run's.
+	ActiveInjected []*Turn `protobuf:"bytes,15,rep,name=active_injected,json=activeInjected,proto3" json:"active_injected,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *LedgerCheckpoint) Reset() {
@@ -1063,6 +1065,13 @@ func (x *LedgerCheckpoint) GetLastFollowup() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *LedgerCheckpoint) GetActiveInjected() []*Turn {
+	if x != nil {
+		return x.ActiveInjected
+	}
+	return nil
+}
+
 // WaitingEntry is one or more turns that one run will answer, the leading one first.
 type WaitingEntry struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1184,7 +1193,7 @@ const file_correx_v1_ledger_proto_rawDesc = "" +
 	"\x05up_to\x18\x01 \x01(\x04R\x04upTo\"@\n" +
 	"\x05Final\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12%\n" +
-	"\x03run\x18\x02 \x01(\v2\x13.correx.v1.RunEndedR\x03run\"\xb1\x05\n" +
+	"\x03run\x18\x02 \x01(\v2\x13.correx.v1.RunEndedR\x03run\"\xeb\x05\n" +
 	"\x10LedgerCheckpoint\x120\n" +
 	"\x06config\x18\x01 \x01(\v2\x18.correx.v1.SessionConfigR\x06config\x12.\n" +
 	"\n" +
@@ -1201,7 +1210,8 @@ const file_correx_v1_ledger_proto_rawDesc = "" +
 	"\x12active_interrupted\x18\v \x01(\bR\x11activeInterrupted\x121\n" +
 	"\awaiting\x18\f \x03(\v2\x17.correx.v1.WaitingEntryR\awaiting\x12(\n" +
 	"\x10offered_turn_ids\x18\r \x03(\tR\x0eofferedTurnIds\x12?\n" +
-	"\rlast_followup\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\flastFollowup\")\n" +
+	"\rlast_followup\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\flastFollowup\x128\n" +
+	"\x0factive_injected\x18\x0f \x03(\v2\x0f.correx.v1.TurnR\x0eactiveInjected\")\n" +
 	"\fWaitingEntry\x12\x19\n" +
 	"\bturn_ids\x18\x01 \x03(\tR\aturnIdsB3Z1github.com/correx/correx-actors/messages;messagesb\x06proto3"
 
@@ -1262,11 +1272,12 @@ var file_correx_v1_ledger_proto_depIdxs = []int32{
 	17, // 17: correx.v1.LedgerCheckpoint.last_time:type_name -> google.protobuf.Timestamp
 	14, // 18: correx.v1.LedgerCheckpoint.waiting:type_name -> correx.v1.WaitingEntry
 	17, // 19: correx.v1.LedgerCheckpoint.last_followup:type_name -> google.protobuf.Timestamp
-	20, // [20:20] is the sub-list for method output_type
-	20, // [20:20] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	16, // 20: correx.v1.LedgerCheckpoint.active_injected:type_name -> correx.v1.Turn
+	21, // [21:21] is the sub-list for method output_type
+	21, // [21:21] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_correx_v1_ledger_proto_init() }

@@ -3,6 +3,7 @@ package testkit
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 
@@ -61,14 +62,18 @@ func (c *outputCheck) after(before session.State, r Result, turns map[string]*tu
 		case session.Publish:
 			err = c.item(e, r, turns)
 		case session.StartRun:
-			err = c.started(e.Order, r.State)
+			err = c.started(e.Order, r.State, turns)
 		case session.CancelRun:
 			err = c.canceled(e, before)
 		case session.AckRunner:
 			err = c.ofActive(e.RunID, e.Attempt, r.State)
 		case session.ArmGrace:
 			err = c.ofActive(e.RunID, e.Attempt, r.State)
-		case session.AnnounceEvents:
+		case session.OfferSteer:
+			err = c.ofActive(e.RunID, e.Attempt, r.State)
+		case session.Inject:
+			err = c.ofActive(e.RunID, e.Attempt, r.State)
+		case session.ArmOffer, session.AnnounceEvents:
 		}
 		if err != nil {
 			return err
@@ -80,7 +85,7 @@ func (c *outputCheck) after(before session.State, r Result, turns map[string]*tu
 	return nil
 }
 
-func (c *outputCheck) started(order session.RunOrder, s session.State) error {
+func (c *outputCheck) started(order session.RunOrder, s session.State, turns map[string]*turnLife) error {
 	if c.running != "" {
 		return fmt.Errorf("I9: run %s starts before the final of %s", order.RunID, c.running)
 	}
@@ -88,10 +93,22 @@ func (c *outputCheck) started(order session.RunOrder, s session.State) error {
 	if n := len(order.Turns); n == 0 || order.Turns[n-1].Role != messages.RoleUser {
 		return fmt.Errorf("the order of %s does not end with the user's turn: %v", order.RunID, order.Turns)
 	}
+	if last := order.Turns[len(order.Turns)-1].Content; order.Attempt == 1 && last != asked(order.TurnIDs, turns) {
+		return fmt.Errorf("the order of %s asks %q, its turns %q", order.RunID, last, asked(order.TurnIDs, turns))
+	}
 	if !order.Router.Equal(s.Router) {
 		return fmt.Errorf("the order of %s is of event %d, the log is at %d", order.RunID, order.Router.EventSequence, s.Router.EventSequence)
 	}
 	return c.ofActive(order.RunID, order.Attempt, s)
+}
+
+// asked joins the texts of a run's turns.
+func asked(ids []string, turns map[string]*turnLife) string {
+	var texts []string
+	for _, id := range ids {
+		texts = append(texts, turns[id].turn.GetText())
+	}
+	return strings.Join(texts, "\n")
 }
 
 func (c *outputCheck) canceled(e session.CancelRun, before session.State) error {
@@ -174,6 +191,9 @@ func (c *outputCheck) phase(p *messages.RunPhaseChanged) error {
 	if previous := messages.Phase(p.GetPreviousPhase()); previous != from && previous != "" {
 		return fmt.Errorf("phase of %s goes from %s, but says %s", p.GetRunId(), from, previous)
 	}
+	if to == messages.PhaseWaitingForSlot && c.running != "" && c.running != p.GetRunId() {
+		return fmt.Errorf("I9: %s wants a slot before the final of %s", p.GetRunId(), c.running)
+	}
 	run.phase = to
 	if c.running != p.GetRunId() && to == messages.PhaseAborted {
 		run.final = c.announced[p.GetTurnIds()[0]] && from == messages.PhaseQueued
@@ -211,7 +231,9 @@ func (c *outputCheck) turnState(s *messages.TurnStateChanged, turns map[string]*
 	if life == nil || life.ended != messages.TurnState(s.GetState()) || c.announced[s.GetTurnId()] {
 		return fmt.Errorf("I7: turn_state %v of %+v, announced before: %t", s, life, c.announced[s.GetTurnId()])
 	}
-	if s.GetSteeringEmitted() != (life.taken && life.steering()) {
+	// The note of a merged turn is written when its run ends, and the run's response tells of it.
+	noted := life.steering() && (life.injected != "" || life.taken && life.ended != messages.TurnMerged)
+	if s.GetSteeringEmitted() != noted {
 		return fmt.Errorf("I2: turn_state %v of %+v", s, life)
 	}
 	c.announced[s.GetTurnId()] = true

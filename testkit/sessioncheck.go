@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/correx/correx-actors/core/session"
 	"github.com/correx/correx-actors/messages"
 )
@@ -11,17 +13,19 @@ import (
 // sessionCheck is the dumb twin that a session's decisions are compared with: it counts what was promised and what was kept.
 type sessionCheck struct {
 	output outputCheck
+	queue  queueTwin
 	turns  map[string]*turnLife
-	open   []string // unended turns in the order of admission
 	byKey  map[string]*messages.Turn
 }
 
 // turnLife is what happened to one admitted turn.
 type turnLife struct {
-	turn  *messages.Turn
-	taken bool // a run took it
-	ended messages.TurnState
-	notes int
+	turn     *messages.Turn
+	led      bool   // it led a waiting entry, so that its run was announced
+	taken    bool   // a run took it
+	injected string // the run that it steered
+	ended    messages.TurnState
+	notes    int
 }
 
 func newSessionCheck() *sessionCheck {
@@ -32,11 +36,15 @@ func newSessionCheck() *sessionCheck {
 func (c *sessionCheck) after(k *SessionKit, cmd session.Command, before session.State, r Result) error {
 	for _, step := range []func() error{
 		func() error { return c.reply(cmd, r) },
+		func() error { return c.explained(k, cmd, before, r) },
 		func() error { return c.ledger(k, before, r) },
 		func() error { return c.notes(cmd, r) },
 		func() error { return c.waiting(k) },
+		func() error { return c.offers(r) },
 		func() error { return c.output.after(before, r, c.turns) },
+		func() error { return c.phases() },
 		func() error { return c.announced(before, r) },
+		func() error { return c.repeated(k, cmd, r) },
 	} {
 		if err := step(); err != nil {
 			return err
@@ -49,10 +57,10 @@ func (c *sessionCheck) after(k *SessionKit, cmd session.Command, before session.
 func (c *sessionCheck) reply(cmd session.Command, r Result) error {
 	asks := false
 	switch cmd.(type) {
-	case session.Start, session.Submit, session.Record, session.Abort:
+	case session.Start, session.Submit, session.Record, session.Abort, session.Withdraw:
 		asks = true
 	case session.Recover, session.Touch, session.Ack, session.RunPhased, session.RunStreamed, session.RunFinished,
-		session.GraceOver, session.Tick, session.Drain, session.Suspend:
+		session.GraceOver, session.Tick, session.Drain, session.Suspend, session.SteerAnswered, session.SteerAsked, session.OfferOver:
 	}
 	if asks != (r.Reply != nil) {
 		return fmt.Errorf("the reply to a %T is %v", cmd, r.Reply)
@@ -66,107 +74,51 @@ func (c *sessionCheck) reply(cmd session.Command, r Result) error {
 	return copyThroughBytes(r.Reply, r.Reply.ProtoReflect().New().Interface())
 }
 
-// ledger follows the turns' lives (I5, I7, I8).
-func (c *sessionCheck) ledger(k *SessionKit, before session.State, r Result) error {
-	for _, record := range r.Ledger {
-		var err error
-		switch record := record.(type) {
-		case *messages.TurnAdmitted:
-			err = c.admitted(k, before, record.GetTurn())
-		case *messages.RunStarted:
-			err = c.taken(record)
-		case *messages.RunEnded:
-			for _, id := range record.GetTurnIds() {
-				if err = c.ended(k, id, messages.Outcome(record.GetOutcome()).TurnState(), true); err != nil {
-					break
-				}
-			}
-		case *messages.TurnEnded:
-			err = c.ended(k, record.GetTurnId(), messages.TurnState(record.GetState()), false)
-		case *messages.SessionConfigured, *messages.RunSuspended, *messages.AbortRequested, *messages.OutputReserved,
-			*messages.SessionAlive, *messages.FinalsAcked, *messages.LedgerCheckpoint:
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (c *sessionCheck) admitted(k *SessionKit, before session.State, turn *messages.Turn) error {
-	id := turn.GetTurnId()
-	if c.turns[id] != nil {
-		return fmt.Errorf("turn %s is admitted a second time", id)
-	}
-	c.turns[id] = &turnLife{turn: turn}
-	c.open = append(c.open, id)
-	if turn.GetIdempotencyKey() == "" {
+// explained: what explain says of a submission is what submit then does.
+func (c *sessionCheck) explained(k *SessionKit, cmd session.Command, before session.State, r Result) error {
+	submit, ok := cmd.(session.Submit)
+	if !ok {
 		return nil
 	}
-	return c.keyed(k, before, turn)
+	said := session.Explain(before, k.cfg, submit, k.now)
+	accepted, ok := r.Reply.(*messages.TurnAccepted)
+	if !ok {
+		if !proto.Equal(said, r.Reply) {
+			return fmt.Errorf("explain says %v, submit %v", said, r.Reply)
+		}
+		return nil
+	}
+	e, ok := said.(*messages.Explanation)
+	if !ok || e.GetDisposition() != accepted.GetDisposition() || e.GetPosition() != accepted.GetPosition() ||
+		e.GetMergedInto() != accepted.GetMergedInto() || e.GetReason() == "" {
+		return fmt.Errorf("explain says %v, submit %v", said, accepted)
+	}
+	for _, record := range r.Ledger {
+		if admitted, ok := record.(*messages.TurnAdmitted); ok && admitted.GetTurn().GetQueueMode() != e.GetQueueMode() {
+			return fmt.Errorf("explain says %v, submit records %v", said, admitted)
+		}
+	}
+	return copyThroughBytes(said, said.ProtoReflect().New().Interface())
 }
 
-// keyed: a key is admitted once while it is remembered, and the index remembers it (I8).
-func (c *sessionCheck) keyed(k *SessionKit, before session.State, turn *messages.Turn) error {
-	id, key := turn.GetTurnId(), turn.GetIdempotencyKey()
-	if open, ok := before.TurnByKey(key); ok {
-		return fmt.Errorf("I8: %s has the key of the open turn %s", id, open.GetTurnId())
+// repeated: a withdraw or an abort that comes a second time tells the same of a withdraw, and does nothing.
+func (c *sessionCheck) repeated(k *SessionKit, cmd session.Command, r Result) error {
+	withdraw, withdraws := cmd.(session.Withdraw)
+	if _, aborts := cmd.(session.Abort); !aborts && !withdraws {
+		return nil
 	}
-	if k.journal.keys[key].GetTurnId() != id {
-		return fmt.Errorf("I8: the index does not know the key of %s", id)
+	if withdraws {
+		cmd = session.Withdraw{TurnID: withdraw.TurnID}
 	}
-	earlier := c.byKey[key]
-	c.byKey[key] = turn
-	if earlier != nil && turn.GetAcceptedAt().AsTime().Before(earlier.GetAcceptedAt().AsTime().Add(k.cfg.IdempotencyWindow)) {
-		return fmt.Errorf("I8: %s is admitted although %s has the same key", id, earlier.GetTurnId())
+	again := session.Decide(k.state, k.cfg, k.complete(cmd), k.now)
+	if again.Durable() || len(again.Effects) > 0 || withdraws && !proto.Equal(again.Reply, r.Reply) {
+		return fmt.Errorf("a second %T replies %v after %v, with %d records and %d effects", cmd, again.Reply, r.Reply, len(again.Ledger),
+			len(again.Effects))
 	}
 	return nil
 }
 
-func (c *sessionCheck) taken(started *messages.RunStarted) error {
-	for _, id := range started.GetTurnIds() {
-		life := c.turns[id]
-		if life == nil || life.ended != "" {
-			return fmt.Errorf("run %s takes %s, which does not wait", started.GetRunId(), id)
-		}
-		if first := started.GetAttempt() == 1; first == life.taken {
-			return fmt.Errorf("run %s takes %s at attempt %d", started.GetRunId(), id, started.GetAttempt())
-		}
-		if i := slices.Index(c.open, id); i > 0 {
-			return fmt.Errorf("run %s takes %s before %v", started.GetRunId(), id, c.open[:i])
-		}
-		life.taken = true
-	}
-	return nil
-}
-
-// ended: exactly one end, which the index tells.
-func (c *sessionCheck) ended(k *SessionKit, id string, state messages.TurnState, byRun bool) error {
-	life := c.turns[id]
-	switch {
-	case life == nil:
-		return fmt.Errorf("I7: turn %s ends, but was never admitted", id)
-	case life.ended != "":
-		return fmt.Errorf("I7: turn %s ends as %s, but has ended as %s", id, state, life.ended)
-	case !state.Ended():
-		return fmt.Errorf("I7: turn %s ends as %q", id, state)
-	case life.taken != byRun:
-		return fmt.Errorf("turn %s: taken by a run is %t, ended by one is %t", id, life.taken, byRun)
-	}
-	life.ended = state
-	c.open = slices.DeleteFunc(c.open, func(o string) bool { return o == id })
-	status := k.journal.turns[id]
-	if status.GetState() != string(state) || status.GetRunId() != life.turn.GetRunId() ||
-		status.GetIdempotencyKey() != life.turn.GetIdempotencyKey() ||
-		status.GetSteeringEmitted() != (byRun && life.steering()) {
-		return fmt.Errorf("I7: the index says of %s, which ended as %s: %v", id, state, status)
-	}
-	return nil
-}
-
-func (l *turnLife) steering() bool { return l.turn.GetMode() == string(messages.ChatModeSteering) }
-
-// notes: one for each STEERING turn that a run took, in the append that ends it, and no other (I2).
+// notes: one for each STEERING turn that a run took, in the append that ends or injects it, and no other (I2).
 func (c *sessionCheck) notes(cmd session.Command, r Result) error {
 	noted := make(map[string]bool)
 	_, host := cmd.(session.Record)
@@ -185,11 +137,14 @@ func (c *sessionCheck) notes(cmd session.Command, r Result) error {
 		}
 	}
 	for _, record := range r.Ledger {
-		end, ok := record.(*messages.RunEnded)
-		if !ok {
-			continue
+		var took []string
+		switch end := record.(type) {
+		case *messages.RunEnded:
+			took = end.GetTurnIds()
+		case *messages.TurnInjected:
+			took = []string{end.GetTurnId()}
 		}
-		for _, id := range end.GetTurnIds() {
+		for _, id := range took {
 			if c.turns[id].steering() != noted[id] {
 				return fmt.Errorf("I2: turn %s is %s and ends with a note %t", id, c.turns[id].turn.GetMode(), noted[id])
 			}
@@ -197,7 +152,7 @@ func (c *sessionCheck) notes(cmd session.Command, r Result) error {
 		}
 	}
 	if len(noted) > 0 {
-		return fmt.Errorf("I2: notes outside of the end of their run: %v", noted)
+		return fmt.Errorf("I2: notes outside of the end of their run or of their injection: %v", noted)
 	}
 	return nil
 }
@@ -209,22 +164,72 @@ func (c *sessionCheck) waiting(k *SessionKit) error {
 	if s.Ledger.Active != nil {
 		open = append(open, s.Ledger.Active.TurnIDs()...)
 	}
-	for _, turn := range s.Ledger.Queue {
+	for _, turn := range s.Ledger.Queue.Turns() {
 		open = append(open, turn.GetTurnId())
 	}
-	if !slices.Equal(open, c.open) {
-		return fmt.Errorf("I7: open are %v, the state has %v", c.open, open)
+	want := c.queue.open()
+	if !slices.Equal(open, want) || len(s.Ledger.Queue.Waiting) != len(c.queue.waiting) {
+		return fmt.Errorf("I7: open are %v in %d entries, the state has %v in %d", want, len(c.queue.waiting), open, len(s.Ledger.Queue.Waiting))
 	}
-	if s.Ledger.Active == nil && len(open) > 0 && !s.Live.Draining {
+	if s.Ledger.Active == nil && (len(s.Ledger.Queue.Waiting) > 0 && !s.Live.Draining || len(s.Ledger.Queue.Offered) > 0) {
 		return fmt.Errorf("%v wait, but nothing runs", open)
-	}
-	if len(s.Ledger.Queue) > k.cfg.QueueLimit {
-		return fmt.Errorf("%d turns wait, %d may", len(s.Ledger.Queue), k.cfg.QueueLimit)
 	}
 	for _, id := range open {
 		status, ok := s.Turn(id)
-		if !ok || messages.TurnState(status.GetState()).Ended() {
+		if ended := messages.TurnState(status.GetState()); !ok || (ended.Ended() || c.turns[id].ended != "") && ended != c.turns[id].ended {
 			return fmt.Errorf("I7: the state says of the open %s: %v", id, status)
+		}
+	}
+	for id, life := range c.turns {
+		if (life.ended == "" || life.ended == messages.TurnMerged && k.journal.turns[id] == nil) && !slices.Contains(open, id) {
+			return fmt.Errorf("I7: turn %s is open, but not in the state", id)
+		}
+	}
+	return nil
+}
+
+// offers: the record comes before the deed. A turn is handed over when its offer is recorded, and put in when its injection is.
+func (c *sessionCheck) offers(r Result) error {
+	var want, got []string
+	for _, record := range r.Ledger {
+		switch record := record.(type) {
+		case *messages.TurnAdmitted:
+			if record.GetPlacement() == "offered" {
+				want = append(want, "offer "+record.GetTurn().GetTurnId(), "deadline "+record.GetTurn().GetTurnId())
+			}
+		case *messages.TurnInjected:
+			want = append(want, "inject "+record.GetTurnId())
+		}
+	}
+	for _, effect := range r.Effects {
+		switch e := effect.(type) {
+		case session.OfferSteer:
+			got = append(got, "offer "+e.TurnID)
+			if text := c.turns[e.TurnID].turn.GetText(); text != e.Text {
+				return fmt.Errorf("turn %s is offered as %q, its text is %q", e.TurnID, e.Text, text)
+			}
+		case session.ArmOffer:
+			got = append(got, "deadline "+e.TurnID)
+		case session.Inject:
+			got = append(got, "inject "+e.TurnID)
+		}
+	}
+	if !slices.Equal(want, got) {
+		return fmt.Errorf("the ledger says %v, the effects do %v", want, got)
+	}
+	return nil
+}
+
+// phases: who leads an entry has announced its run, whoever never did has not, and a run that never starts ends aborted.
+func (c *sessionCheck) phases() error {
+	for id, life := range c.turns {
+		run := c.output.runs[life.turn.GetRunId()]
+		switch {
+		case life.led != (run != nil):
+			return fmt.Errorf("turn %s led an entry: %t, its run is announced: %t", id, life.led, run != nil)
+		case run == nil || life.ended == "":
+		case !run.final:
+			return fmt.Errorf("turn %s ended as %s, but its run stays in phase %s", id, life.ended, run.phase)
 		}
 	}
 	return nil

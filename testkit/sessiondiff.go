@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/correx/correx-actors/core/queue"
 	"github.com/correx/correx-actors/core/session"
 	"github.com/correx/correx-actors/messages"
 )
@@ -38,13 +39,28 @@ func diffLedgers(a, b session.Ledger) string {
 	if diff := diffRuns(a.Active, b.Active); diff != "" {
 		return diff
 	}
-	if diff := diffMessages("queue", a.Queue, b.Queue); diff != "" {
+	if diff := diffQueues(a.Queue, b.Queue); diff != "" {
 		return diff
 	}
 	if diff := diffMessages("history", a.History, b.History); diff != "" {
 		return diff
 	}
 	return diffMessages("finals", finalsOf(a), finalsOf(b))
+}
+
+func diffQueues(a, b queue.Queue) string {
+	if len(a.Waiting) != len(b.Waiting) {
+		return fmt.Sprintf("queue has %d entries, %d", len(a.Waiting), len(b.Waiting))
+	}
+	for i := range a.Waiting {
+		if diff := diffMessages(fmt.Sprintf("queue[%d]", i), a.Waiting[i].Turns, b.Waiting[i].Turns); diff != "" {
+			return diff
+		}
+	}
+	if !a.LastFollowup.Equal(b.LastFollowup) {
+		return fmt.Sprintf("last followup at %s, %s", a.LastFollowup, b.LastFollowup)
+	}
+	return diffMessages("offers", a.Offered, b.Offered)
 }
 
 func finalsOf(l session.Ledger) []*messages.RunEnded { return l.Finals.After(0, time.Time{}) }
@@ -59,11 +75,14 @@ func diffRuns(a, b *session.Run) string {
 	if diff := diffMessages("turns of the active run", a.Turns, b.Turns); diff != "" {
 		return diff
 	}
+	if diff := diffMessages("turns that steered the active run", a.Injected, b.Injected); diff != "" {
+		return diff
+	}
 	if !a.StartedAt.Equal(b.StartedAt) {
 		return fmt.Sprintf("active run started at %s, %s", a.StartedAt, b.StartedAt)
 	}
 	x, y := *a, *b
-	x.Turns, y.Turns, x.StartedAt, y.StartedAt = nil, nil, time.Time{}, time.Time{}
+	x.Turns, y.Turns, x.Injected, y.Injected, x.StartedAt, y.StartedAt = nil, nil, nil, nil, time.Time{}, time.Time{}
 	if fmt.Sprint(x) != fmt.Sprint(y) {
 		return fmt.Sprintf("active run %+v, %+v", x, y)
 	}

@@ -15,8 +15,9 @@ import (
 // decision through the codec before it takes effect.
 //
 // After every command it checks that what was stored folds to the decision's state, that the output is numbered and ordered as
-// promised (I9, I11), that turns end exactly once and can be found (I5, I7, I8) and that steering notes are right (I2). A
-// broken promise fails the test with the commands that led to it. Use it from one goroutine.
+// promised (I9, I11), that turns wait in the order that their modes promise (a twin of the queue), end exactly once and can be
+// found (I5, I7, I8), that offers are recorded before they are handed over, that explain tells what submit does, and that
+// steering notes are right (I2). A broken promise fails the test with the commands that led to it. Use it from one goroutine.
 type SessionKit struct {
 	t     testing.TB
 	cfg   session.Config
@@ -268,7 +269,22 @@ func (k *SessionKit) complete(cmd session.Command) session.Command {
 			c.RunID, c.Attempt = run, attempt
 		}
 		return c
-	case session.Recover, session.Start, session.Touch, session.Record, session.Ack, session.Tick, session.Drain, session.Suspend:
+	case session.Withdraw:
+		if status := k.journal.turns[c.TurnID]; c.Ended == nil {
+			c.Ended = status
+		}
+		return c
+	case session.SteerAnswered:
+		if c.RunID == "" {
+			c.RunID, c.Attempt = run, attempt
+		}
+		return c
+	case session.SteerAsked:
+		if c.RunID == "" {
+			c.RunID, c.Attempt = run, attempt
+		}
+		return c
+	case session.OfferOver, session.Recover, session.Start, session.Touch, session.Record, session.Ack, session.Tick, session.Drain, session.Suspend:
 		return c
 	}
 	return cmd

@@ -51,7 +51,7 @@ func TestSessionKitIsTheShellOfASession(t *testing.T) {
 	r = kit.Restart()
 	require.Equal(t, uint64(2), r.State.Live.Epoch)
 	require.Equal(t, "run_2", r.State.Ledger.Active.ID)
-	require.Equal(t, "turn_3", r.State.Ledger.Queue[0].GetTurnId(), "a refused turn uses up no id")
+	require.Equal(t, "turn_3", r.State.Ledger.Queue.Waiting[0].Lead().GetTurnId(), "a refused turn uses up no id")
 	require.Empty(t, testkit.DiffStates(kit.Replay(), kit.State()))
 	require.Len(t, kit.Stored(messages.StreamEvents), 1)
 

@@ -85,11 +85,18 @@ func (d *draft) abortActive(req *messages.Abort, done *messages.Aborted) {
 
 // endWaiting ends a turn that no run took: its state is announced, and so is the end of the run that it never got.
 func (d *draft) endWaiting(turn *messages.Turn, state messages.TurnState, reason string, done *messages.Aborted) {
-	_, entry, offered := d.s.Ledger.Queue.Find(func(t *messages.Turn) bool { return t == turn })
-	leads, heirs := false, 0
+	this := func(t *messages.Turn) bool { return t == turn }
+	found, entry, offered := d.s.Ledger.Queue.Find(this)
+	if found == nil {
+		return // gone with another one of the same id, which no build of ours records
+	}
+	leads := false
+	var heir *messages.Turn
 	if !offered {
-		e := d.s.Ledger.Queue.Waiting[entry]
-		leads, heirs = e.Lead() == turn, len(e.Turns)-1
+		turns := d.s.Ledger.Queue.Waiting[entry].Turns
+		if leads = turns[0] == turn; leads && len(turns) > 1 {
+			heir = turns[1]
+		}
 	}
 	if done != nil {
 		done.TurnIds = append(done.TurnIds, turn.GetTurnId())
@@ -115,7 +122,7 @@ func (d *draft) endWaiting(turn *messages.Turn, state messages.TurnState, reason
 	last := phase(turn.GetRunId(), []string{turn.GetTurnId()}, messages.PhaseQueued, messages.PhaseAborted, 1)
 	last.Reason = reason
 	d.publish(last)
-	if heirs > 0 {
-		d.queued(d.s.Ledger.Queue.Waiting[entry].Lead(), "")
+	if heir != nil {
+		d.queued(heir, "")
 	}
 }

@@ -24,7 +24,7 @@ func (l Ledger) checkpoint() *messages.LedgerCheckpoint {
 			StartedAt: timestamppb.New(run.StartedAt), Recoveries: run.Recoveries,
 		}
 		c.ActiveSuspended, c.ActiveAborted, c.ActiveAbortReason = run.Suspended, run.Aborted, run.AbortReason
-		c.ActiveInterrupted = run.Interrupted
+		c.ActiveInterrupted, c.ActiveInjected = run.Interrupted, run.Injected
 		c.OpenTurns = append(c.OpenTurns, run.Turns...)
 	}
 	c.OpenTurns = append(c.OpenTurns, l.Queue.Turns()...)
@@ -60,7 +60,7 @@ func restore(c *messages.LedgerCheckpoint, seq uint64) Ledger {
 				ID: started.GetRunId(), Turns: turns[:taken:taken], Attempt: started.GetAttempt(),
 				Recoveries: started.GetRecoveries(), StartedAt: started.GetStartedAt().AsTime(),
 				Suspended: c.GetActiveSuspended(), Aborted: c.GetActiveAborted(), AbortReason: c.GetActiveAbortReason(),
-				Interrupted: c.GetActiveInterrupted(),
+				Interrupted: c.GetActiveInterrupted(), Injected: c.GetActiveInjected(),
 			}
 		}
 		turns = turns[taken:]

@@ -12,10 +12,7 @@ import (
 // Decide says what a command does to a state at a time. It changes nothing. A time before the ledger's last one is read as
 // that one: a clock that jumps back moves nothing.
 func Decide(s State, cfg Config, cmd Command, now time.Time) Decision {
-	if now.Before(s.Ledger.LastTime) {
-		now = s.Ledger.LastTime
-	}
-	d := &draft{s: s, cfg: cfg, now: now.UTC().Round(0)}
+	d := newDraft(s, cfg, now)
 	switch c := cmd.(type) {
 	case Recover:
 		d.recover(c)
@@ -65,6 +62,13 @@ type draft struct {
 	out Decision
 	// placed is where the turn of this decision went.
 	placed queue.Placement
+}
+
+func newDraft(s State, cfg Config, now time.Time) *draft {
+	if now.Before(s.Ledger.LastTime) {
+		now = s.Ledger.LastTime
+	}
+	return &draft{s: s, cfg: cfg, now: now.UTC().Round(0)}
 }
 
 func (d *draft) stamp() *timestamppb.Timestamp { return timestamppb.New(d.now) }

@@ -43,7 +43,12 @@ func printRecord(record messages.LedgerRecord) string {
 	case *messages.SessionConfigured:
 		return "session_configured" + printConfig(r.GetConfig())
 	case *messages.TurnAdmitted:
-		return fmt.Sprintf("turn_admitted %s %s %s", r.GetTurn().GetTurnId(), r.GetTurn().GetMode(), r.GetTurn().GetQueueMode())
+		return fmt.Sprintf("turn_admitted %s %s %s%s", r.GetTurn().GetTurnId(), r.GetTurn().GetMode(), r.GetTurn().GetQueueMode(),
+			printPlace(r.GetPlacement(), r.GetMergedInto()))
+	case *messages.TurnReturned:
+		return fmt.Sprintf("turn_returned %s%s, %s", r.GetTurnId(), printPlace(r.GetPlacement(), r.GetMergedInto()), r.GetReason())
+	case *messages.TurnInjected:
+		return fmt.Sprintf("turn_injected %s into %s before call %d, item %d", r.GetTurnId(), r.GetRunId(), r.GetBeforeCall(), r.GetSeq())
 	case *messages.RunStarted:
 		return fmt.Sprintf("run_started %s %v attempt %d, recoveries %d", r.GetRunId(), r.GetTurnIds(), r.GetAttempt(), r.GetRecoveries())
 	case *messages.RunSuspended:
@@ -54,6 +59,9 @@ func printRecord(record messages.LedgerRecord) string {
 	case *messages.TurnEnded:
 		return fmt.Sprintf("turn_ended %s %s, item %d%s", r.GetTurnId(), r.GetState(), r.GetSeq(), text(", ", r.GetReason()))
 	case *messages.AbortRequested:
+		if r.GetInterrupt() {
+			return "abort_requested " + r.GetRunId() + " by an interrupt"
+		}
 		return "abort_requested " + r.GetRunId() + text(" ", r.GetReason())
 	case *messages.OutputReserved:
 		return fmt.Sprintf("output_reserved up to %d", r.GetUpTo())
@@ -68,6 +76,17 @@ func printRecord(record messages.LedgerRecord) string {
 	return fmt.Sprintf("%T", record)
 }
 
+// printPlace prints where a turn went, unless that is the back of the queue.
+func printPlace(place, into string) string {
+	switch place {
+	case "", "back":
+		return ""
+	case "merged":
+		return " merged into " + into
+	}
+	return " " + place
+}
+
 func printReply(reply messages.Reply) string {
 	switch r := reply.(type) {
 	case *messages.Failure:
@@ -77,7 +96,13 @@ func printReply(reply messages.Reply) string {
 		}
 		return fmt.Sprintf("%s%s: %s", r.GetCode(), retry, r.GetMessage())
 	case *messages.TurnAccepted:
-		return fmt.Sprintf("turn_accepted %s %s %s, %s, position %d", r.GetTurnId(), r.GetRunId(), r.GetDisposition(), r.GetState(), r.GetPosition())
+		return fmt.Sprintf("turn_accepted %s %s %s, %s, position %d%s", r.GetTurnId(), r.GetRunId(), r.GetDisposition(), r.GetState(),
+			r.GetPosition(), text(", merged into ", r.GetMergedInto()))
+	case *messages.Explanation:
+		return fmt.Sprintf("would be %s as %s, position %d%s: %s", r.GetDisposition(), r.GetQueueMode(), r.GetPosition(),
+			text(", merged into ", r.GetMergedInto()), r.GetReason())
+	case *messages.Withdrawn:
+		return fmt.Sprintf("withdrawn %s %t, %s", r.GetTurnId(), r.GetWithdrawn(), r.GetState())
 	case *messages.EventsRecorded:
 		return fmt.Sprintf("events_recorded %d-%d", r.GetFirstSequence(), r.GetLastSequence())
 	case *messages.Aborted:
@@ -103,6 +128,12 @@ func printEffect(effect session.Effect) string {
 		return fmt.Sprintf("effect  arm_grace %s attempt %d after %s", e.RunID, e.Attempt, e.After)
 	case session.AckRunner:
 		return fmt.Sprintf("effect  ack_runner %s attempt %d", e.RunID, e.Attempt)
+	case session.OfferSteer:
+		return fmt.Sprintf("effect  offer_steer %s attempt %d %s %q", e.RunID, e.Attempt, e.TurnID, e.Text)
+	case session.ArmOffer:
+		return fmt.Sprintf("effect  arm_offer %s after %s", e.TurnID, e.After)
+	case session.Inject:
+		return fmt.Sprintf("effect  inject %s attempt %d %s", e.RunID, e.Attempt, e.TurnID)
 	case session.AnnounceEvents:
 		return fmt.Sprintf("effect  announce_events %d", e.Head)
 	}
@@ -128,7 +159,8 @@ func printIntent(intent messages.Intent) string {
 		if i.GetSteeringEmitted() {
 			steered = ", steering emitted"
 		}
-		return fmt.Sprintf("turn_state %s %s%s%s", i.GetTurnId(), i.GetState(), steered, text(", ", i.GetReason()))
+		return fmt.Sprintf("turn_state %s %s%s%s%s%s", i.GetTurnId(), i.GetState(), text(" into ", i.GetMergedInto()),
+			text(" into ", i.GetSteeredInto()), steered, text(", ", i.GetReason()))
 	case *messages.RouterResponse:
 		return "router_response " + printResponse(i)
 	case *messages.Notice:
@@ -168,19 +200,31 @@ func printState(s session.State) string {
 		parts = append(parts, "draining")
 	}
 	var queue []string
-	for _, turn := range s.Ledger.Queue {
-		queue = append(queue, turn.GetTurnId())
+	for _, entry := range s.Ledger.Queue.Waiting {
+		queue = append(queue, joined(entry.Turns))
 	}
 	if len(queue) > 5 {
 		queue = []string{fmt.Sprintf("%d turns", len(queue))}
+	}
+	if offered := s.Ledger.Queue.Offered; len(offered) > 0 {
+		parts = append(parts, "offered "+strings.ReplaceAll(joined(offered), "+", " "))
 	}
 	parts = append(parts, fmt.Sprintf("queue %v", queue), fmt.Sprintf("history %d", len(s.Ledger.History)),
 		fmt.Sprintf("finals %d", s.Ledger.Finals.Len()), fmt.Sprintf("event %d", s.Router.EventSequence))
 	return "state   " + strings.Join(parts, ", ") + "\n"
 }
 
+func joined(turns []*messages.Turn) string {
+	ids := make([]string, len(turns))
+	for i, turn := range turns {
+		ids[i] = turn.GetTurnId()
+	}
+	return strings.Join(ids, "+")
+}
+
 func printStatus(s *messages.TurnStatus) string {
-	line := fmt.Sprintf("%s %s of %s", s.GetTurnId(), s.GetState(), s.GetRunId())
+	line := fmt.Sprintf("%s %s of %s%s%s", s.GetTurnId(), s.GetState(), s.GetRunId(), text(", merged into ", s.GetMergedInto()),
+		text(", steered into ", s.GetSteeredInto()))
 	if s.Position != nil {
 		line += fmt.Sprintf(", position %d", s.GetPosition())
 	}
@@ -264,7 +308,11 @@ func printView(v *messages.SessionView) string {
 		fmt.Fprintf(&b, "active %s/%d %v %s\n", run.GetRunId(), run.GetAttempt(), run.GetTurnIds(), run.GetPhase())
 	}
 	for _, q := range v.GetQueue() {
-		fmt.Fprintf(&b, "queue %s %s %s at +%s\n", q.GetTurnId(), q.GetMode(), q.GetQueueMode(), q.GetAcceptedAt().AsTime().Sub(start))
+		fmt.Fprintf(&b, "queue %s %s %s at +%s%s\n", q.GetTurnId(), q.GetMode(), q.GetQueueMode(), q.GetAcceptedAt().AsTime().Sub(start),
+			list(", merged ", q.GetMergedTurnIds()))
+	}
+	for _, steer := range v.GetPendingSteers() {
+		fmt.Fprintf(&b, "steer %s for %s\n", steer.GetTurnId(), steer.GetRunId())
 	}
 	return b.String()
 }

@@ -142,7 +142,7 @@ func (d *draft) withdraw(c Withdraw) {
 
 // Explain says what a submission would do now; nothing is done.
 func Explain(s State, cfg Config, c Submit, now time.Time) messages.Reply {
-	d := &draft{s: s, cfg: cfg, now: now.UTC().Round(0)}
+	d := newDraft(s, cfg, now)
 	d.submit(c)
 	accepted, ok := d.out.Reply.(*messages.TurnAccepted)
 	if !ok {

@@ -18,9 +18,12 @@ import (
 // types lists the names of everything that a session's streams may hold.
 var types = []string{
 	"workflow_started", "stage_started", "stage_completed", "stage_failed", "steering_note_added", "foreign_event", "not_yet_known",
-	"session_configured", "turn_admitted", "run_started", "run_suspended", "run_ended", "turn_ended", "abort_requested",
+	"session_configured", "turn_admitted", "turn_returned", "turn_injected", "run_started", "run_suspended", "run_ended", "turn_ended", "abort_requested",
 	"output_reserved", "session_alive", "finals_acked", "ledger_checkpoint",
 }
+
+// eventTypes is how many of types are of the event log; they come first.
+const eventTypes = 7
 
 // FuzzReduce: no record can panic the process (I13), neither when it is folded nor in what is decided on top of it.
 func FuzzReduce(f *testing.F) {
@@ -47,7 +50,7 @@ func FuzzReduce(f *testing.F) {
 			s = session.New(base.Key)
 		}
 		rec := messages.Record{Type: types[int(kind)%len(types)], Version: 1, Payload: payload, Stream: messages.StreamLedger}
-		if int(kind)%len(types) < 7 {
+		if int(kind)%len(types) < eventTypes {
 			rec.Stream = messages.StreamEvents
 		}
 		rec.Seq = s.Ledger.Head + 1
@@ -71,6 +74,14 @@ func hostile() []messages.LedgerRecord {
 		&messages.LedgerCheckpoint{Active: run},
 		&messages.LedgerCheckpoint{Active: run, OpenTurns: []*messages.Turn{{}}, Finals: []*messages.Final{{}}},
 		&messages.LedgerCheckpoint{Active: &messages.RunStarted{}, ActiveAborted: true},
+		&messages.TurnAdmitted{Turn: &messages.Turn{TurnId: "turn_1"}, Placement: "merged", MergedInto: "turn_9"},
+		&messages.TurnAdmitted{Turn: &messages.Turn{}, Placement: "nowhere"},
+		&messages.TurnReturned{TurnId: "turn_2", Placement: "offered"},
+		&messages.TurnInjected{TurnId: "turn_2"},
+		&messages.LedgerCheckpoint{ // one id twice, in one entry and in two
+			OpenTurns: []*messages.Turn{{}, {}, {}}, Waiting: []*messages.WaitingEntry{{}, {TurnIds: []string{"", ""}}},
+		},
+		&messages.LedgerCheckpoint{OpenTurns: []*messages.Turn{{}, {}}, OfferedTurnIds: []string{"", ""}},
 	}
 }
 
@@ -82,6 +93,11 @@ func drive(s session.State) {
 		session.Recover{Epoch: 1},
 		session.Start{},
 		session.Submit{Request: &messages.SubmitTurn{Text: "hello"}, TurnID: "turn_x"},
+		session.Submit{Request: &messages.SubmitTurn{Text: "steer", QueueMode: "steer"}, TurnID: "turn_y"},
+		session.SteerAsked{RunID: "run_x", Attempt: 1, TurnID: "turn_y"},
+		session.Submit{Request: &messages.SubmitTurn{Text: "also", QueueMode: "followup"}, TurnID: "turn_z"},
+		session.Withdraw{TurnID: "turn_z"},
+		session.Submit{Request: &messages.SubmitTurn{Text: "first", QueueMode: "interrupt"}, TurnID: "turn_i"},
 		session.Tick{},
 		session.Suspend{},
 		session.Recover{Epoch: 2},
@@ -120,6 +136,9 @@ func TestReduceOfRecordsThatDoNotFitChangesOnlyTheHead(t *testing.T) {
 		&messages.RunStarted{RunId: "run_9", TurnIds: []string{"turn_9"}, Attempt: 1},
 		&messages.FinalsAcked{UpTo: 100},
 		&messages.TurnAdmitted{},
+		&messages.TurnReturned{TurnId: "turn_2", Placement: "back"},
+		&messages.TurnInjected{TurnId: "turn_2", RunId: "run_1"},
+		&messages.TurnInjected{TurnId: "turn_9", RunId: "run_1"},
 		&messages.SessionAlive{At: timestamppb.New(start.Add(-time.Hour))},
 		&messages.SessionAlive{},
 		&messages.OutputReserved{UpTo: 1},
@@ -177,7 +196,7 @@ func TestSubmitRefusesFieldsThatNoRecordCanHold(t *testing.T) {
 		requireRefusal(t, kit.Submit("hello", edit), messages.CodeInvalidField, name)
 	}
 	requireRefusal(t, kit.Submit("hello", func(r *messages.SubmitTurn) { r.QueueMode = strings.Repeat("ä", 200) }),
-		messages.CodeInvalidQueueMode, `no queue mode "`+strings.Repeat("ä", 128)+`…"; use collect`)
+		messages.CodeInvalidQueueMode, `no queue mode "`+strings.Repeat("ä", 128)+`…"; use collect, followup, steer, steer_backlog or interrupt`)
 	requireRefusal(t, kit.Submit("hello", func(r *messages.SubmitTurn) { r.Resume = &messages.ResumeToken{Engine: broken} }),
 		messages.CodeUnsupportedResume, "no engine \"a\ufffd\" keeps conversations that could be resumed")
 	for reason, text := range map[string]string{
@@ -283,8 +302,8 @@ func TestStatesThatShareAPastDoNotSeeEachOther(t *testing.T) {
 	for range 15 {
 		kit.Submit("waiting")
 		a, b := kit.Decide(submit("a")).Next, kit.Decide(submit("b")).Next
-		require.Equal(t, "a", a.Ledger.Queue[len(a.Ledger.Queue)-1].GetText())
-		require.Equal(t, "b", b.Ledger.Queue[len(b.Ledger.Queue)-1].GetText())
+		require.Equal(t, "a", lastText(a))
+		require.Equal(t, "b", lastText(b))
 	}
 	for range 15 {
 		finish := session.RunFinished{Outcome: messages.OutcomeCompleted}
@@ -301,13 +320,18 @@ func TestStatesThatShareAPastDoNotSeeEachOther(t *testing.T) {
 	require.False(t, kit.State().Ledger.Active.Aborted)
 }
 
+func lastText(s session.State) string {
+	turns := s.Ledger.Queue.Turns()
+	return turns[len(turns)-1].GetText()
+}
+
 func TestConfigValidateNamesEverySettingThatCannotBe(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, session.DefaultConfig().Validate())
 	err := session.Config{}.Validate()
 	require.Error(t, err)
 	for _, name := range []string{
-		"conversation.keep_last", "conversation.token_budget", "limits.max_input_bytes", "queue.limit", "idempotency.window",
+		"conversation.keep_last", "conversation.token_budget", "limits.max_input_bytes", "queue.limit", "steer.deadline", "idempotency.window",
 		"interrupt.grace", "recovery.max_age", "recovery.max_attempts", "output.final_ttl", "max_finals", "checkpoint_every",
 	} {
 		require.ErrorContains(t, err, name+" is 0, want more than 0")
@@ -315,5 +339,10 @@ func TestConfigValidateNamesEverySettingThatCannotBe(t *testing.T) {
 	cfg := session.DefaultConfig()
 	cfg.KeepLast = 1001
 	require.EqualError(t, cfg.Validate(), "conversation.keep_last is 1001, at most 1000")
+	cfg = session.DefaultConfig()
+	cfg.MergeWindow = 0
+	require.NoError(t, cfg.Validate(), "0: followups of one instant merge")
+	cfg.MergeWindow = -1
+	require.EqualError(t, cfg.Validate(), "queue.merge_window is -1ns, want 0 or more")
 	require.Equal(t, 225*time.Second, session.DefaultConfig().AliveEvery())
 }

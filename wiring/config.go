@@ -12,6 +12,7 @@ import (
 	core "github.com/correx/correx-actors/core/session"
 	"github.com/correx/correx-actors/inference/offline"
 	"github.com/correx/correx-actors/inference/openai"
+	"github.com/correx/correx-actors/messages"
 )
 
 // Config is everything that can be set. Its koanf tags are the names that files, flags and the environment use; Settings
@@ -25,6 +26,7 @@ type Config struct {
 
 	Limits       Limits       `koanf:"limits"`
 	Queue        Queue        `koanf:"queue"`
+	Steer        Steer        `koanf:"steer"`
 	Interrupt    Interrupt    `koanf:"interrupt"`
 	Idempotency  Idempotency  `koanf:"idempotency"`
 	Conversation Conversation `koanf:"conversation"`
@@ -50,8 +52,14 @@ type Limits struct {
 
 // Queue is how turns wait while a session is busy.
 type Queue struct {
-	Mode  string `koanf:"mode" enum:"collect" doc:"what a turn does when the session is busy"`
-	Limit int    `koanf:"limit" min:"1" doc:"turns that may wait in one session"`
+	Mode        string        `koanf:"mode" enum:"collect,followup,steer,steer_backlog,interrupt" doc:"what a turn does when the session is busy, unless it or its session says otherwise"`
+	Limit       int           `koanf:"limit" min:"1" doc:"turns that may wait in one session"`
+	MergeWindow time.Duration `koanf:"merge_window" min:"0s" doc:"how long after the last followup another one joins it"`
+}
+
+// Steer is how turns are offered to a running answer.
+type Steer struct {
+	Deadline time.Duration `koanf:"deadline" min:"1ms" doc:"how long a run may take to answer the offer of a turn before the turn falls back to the queue"`
 }
 
 // Interrupt is how runs are canceled.
@@ -155,7 +163,8 @@ func DefaultConfig() Config {
 		Origins:     []string{},
 		Provider:    ProviderAuto,
 		Limits:      Limits{MaxFrameBytes: 64 << 10, MaxInputBytes: rules.MaxInputBytes},
-		Queue:       Queue{Mode: "collect", Limit: rules.QueueLimit},
+		Queue:       Queue{Mode: string(rules.QueueMode), Limit: rules.QueueLimit, MergeWindow: rules.MergeWindow},
+		Steer:       Steer{Deadline: rules.SteerDeadline},
 		Interrupt:   Interrupt{Grace: rules.AbortGrace},
 		Idempotency: Idempotency{Window: rules.IdempotencyWindow},
 		Conversation: Conversation{
@@ -243,7 +252,10 @@ func (c Config) rules() core.Config {
 	rules.KeepLast = c.Conversation.KeepLast
 	rules.TokenBudget = c.Conversation.TokenBudget
 	rules.MaxInputBytes = c.Limits.MaxInputBytes
+	rules.QueueMode = messages.QueueMode(c.Queue.Mode)
 	rules.QueueLimit = c.Queue.Limit
+	rules.MergeWindow = c.Queue.MergeWindow
+	rules.SteerDeadline = c.Steer.Deadline
 	rules.IdempotencyWindow = c.Idempotency.Window
 	rules.AbortGrace = c.Interrupt.Grace
 	rules.RecoveryMaxAge = c.Recovery.MaxAge

@@ -106,6 +106,18 @@ func TestRefusalsNameKeyValueAndSource(t *testing.T) {
 			want: []string{`setting journal.driver is "paper" (from FILE): want bolt or memory`},
 		},
 		{
+			name: "queue mode", yaml: "queue: {mode: jump}",
+			want: []string{`setting queue.mode is "jump" (from FILE): want collect or followup or steer or steer_backlog or interrupt`},
+		},
+		{
+			name: "merge window below zero", yaml: "queue: {merge_window: -1s}",
+			want: []string{`setting queue.merge_window is "-1s" (from FILE): want at least 0s`},
+		},
+		{
+			name: "deadline of offers", yaml: "steer: {deadline: 0s}",
+			want: []string{`setting steer.deadline is "0s" (from FILE): want at least 1ms`},
+		},
+		{
 			name: "all at once", yaml: "queue: {limit: x}\nbogus: 1\nlog: {level: loud}",
 			want: []string{"queue.limit", "bogus"},
 		},

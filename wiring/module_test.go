@@ -286,3 +286,31 @@ func TestStartErrorsNameThePart(t *testing.T) {
 	_, err = wiring.NewServer(cfg, quiet())
 	require.ErrorContains(t, err, "start the journal: make the data folder: ")
 }
+
+func TestQueueSettingsReachTheSessions(t *testing.T) {
+	t.Parallel()
+	for mode, want := range map[string][]string{
+		"collect": {"started", "queued", "queued"}, "followup": {"started", "queued", "merged"},
+		"steer": {"started", "steering", "steering"}, "interrupt": {"started", "queued", "queued"},
+	} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			cfg := config()
+			cfg.Queue.Mode, cfg.Queue.MergeWindow, cfg.Interrupt.Grace = mode, time.Hour, time.Minute
+			var client *actors.Client
+			provider := testkit.NewProvider(t, testkit.Script(testkit.HangUntilCancel())).Otherwise(testkit.Stream("ok"))
+			app := fxtest.New(t, wiring.Module(cfg), fx.NopLogger, quiet(), answeredBy(provider), fx.Populate(&client))
+			app.RequireStart()
+			defer app.RequireStop()
+			var got []string
+			for _, text := range []string{"a", "b", "c"} {
+				accepted, err := client.Submit(t.Context(), messages.NewKey("s1"), &messages.SubmitTurn{Text: text})
+				require.NoError(t, err)
+				got = append(got, accepted.GetDisposition())
+			}
+			require.Equal(t, want, got)
+			_, err := client.Abort(t.Context(), messages.NewKey("s1"), &messages.Abort{Scope: string(messages.AbortSession)})
+			require.NoError(t, err)
+		})
+	}
+}

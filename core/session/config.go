@@ -20,6 +20,8 @@ type Config struct {
 	Model string
 	// MaxInputBytes bounds a turn's text, in UTF-8 bytes. Default 32768.
 	MaxInputBytes int
+	// QueueMode of turns whose session names none. Default collect.
+	QueueMode messages.QueueMode
 	// QueueLimit bounds the turns that wait. Default 20.
 	QueueLimit int
 	// MergeWindow is how long after the last followup another one joins it. Default 500 ms.
@@ -48,6 +50,7 @@ func DefaultConfig() Config {
 		KeepLast:            6,
 		TokenBudget:         4096,
 		MaxInputBytes:       32768,
+		QueueMode:           messages.QueueCollect,
 		QueueLimit:          20,
 		MergeWindow:         500 * time.Millisecond,
 		SteerDeadline:       2 * time.Second,
@@ -91,6 +94,9 @@ func (c Config) Validate() error {
 	positive("output.final_ttl", int64(c.FinalTTL))
 	positive("max_finals", int64(c.MaxFinals))
 	positive("checkpoint_every", int64(c.CheckpointEvery))
+	if !c.QueueMode.Valid() {
+		errs = append(errs, fmt.Errorf("queue.mode is %q, want collect, followup, steer, steer_backlog or interrupt", c.QueueMode))
+	}
 	if c.MergeWindow < 0 {
 		errs = append(errs, fmt.Errorf("queue.merge_window is %s, want 0 or more", c.MergeWindow))
 	}
@@ -114,7 +120,7 @@ func (s State) settings(cfg Config) settings {
 		keepLast:    cfg.KeepLast,
 		tokenBudget: cfg.TokenBudget,
 		model:       cfg.Model,
-		queueMode:   messages.QueueCollect,
+		queueMode:   cfg.QueueMode,
 	}
 	if own == nil {
 		return out

@@ -101,7 +101,7 @@ func (c *sessionCheck) explained(k *SessionKit, cmd session.Command, before sess
 	return copyThroughBytes(said, said.ProtoReflect().New().Interface())
 }
 
-// repeated: a withdraw or an abort that comes a second time tells the same of a withdraw, and does nothing.
+// repeated: a withdraw or an abort that comes a second time does nothing, and a withdraw tells the same.
 func (c *sessionCheck) repeated(k *SessionKit, cmd session.Command, r Result) error {
 	withdraw, withdraws := cmd.(session.Withdraw)
 	if _, aborts := cmd.(session.Abort); !aborts && !withdraws {
@@ -138,11 +138,11 @@ func (c *sessionCheck) notes(cmd session.Command, r Result) error {
 	}
 	for _, record := range r.Ledger {
 		var took []string
-		switch end := record.(type) {
-		case *messages.RunEnded:
+		if end, ok := record.(*messages.RunEnded); ok {
 			took = end.GetTurnIds()
-		case *messages.TurnInjected:
-			took = []string{end.GetTurnId()}
+		}
+		if injection, ok := record.(*messages.TurnInjected); ok {
+			took = []string{injection.GetTurnId()}
 		}
 		for _, id := range took {
 			if c.turns[id].steering() != noted[id] {
@@ -192,25 +192,24 @@ func (c *sessionCheck) waiting(k *SessionKit) error {
 func (c *sessionCheck) offers(r Result) error {
 	var want, got []string
 	for _, record := range r.Ledger {
-		switch record := record.(type) {
-		case *messages.TurnAdmitted:
-			if record.GetPlacement() == "offered" {
-				want = append(want, "offer "+record.GetTurn().GetTurnId(), "deadline "+record.GetTurn().GetTurnId())
-			}
-		case *messages.TurnInjected:
-			want = append(want, "inject "+record.GetTurnId())
+		if admission, ok := record.(*messages.TurnAdmitted); ok && admission.GetPlacement() == "offered" {
+			want = append(want, "offer "+admission.GetTurn().GetTurnId(), "deadline "+admission.GetTurn().GetTurnId())
+		}
+		if injection, ok := record.(*messages.TurnInjected); ok {
+			want = append(want, "inject "+injection.GetTurnId())
 		}
 	}
 	for _, effect := range r.Effects {
-		switch e := effect.(type) {
-		case session.OfferSteer:
+		if e, ok := effect.(session.OfferSteer); ok {
 			got = append(got, "offer "+e.TurnID)
 			if text := c.turns[e.TurnID].turn.GetText(); text != e.Text {
 				return fmt.Errorf("turn %s is offered as %q, its text is %q", e.TurnID, e.Text, text)
 			}
-		case session.ArmOffer:
+		}
+		if e, ok := effect.(session.ArmOffer); ok {
 			got = append(got, "deadline "+e.TurnID)
-		case session.Inject:
+		}
+		if e, ok := effect.(session.Inject); ok {
 			got = append(got, "inject "+e.TurnID)
 		}
 	}

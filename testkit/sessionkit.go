@@ -152,6 +152,18 @@ func (k *SessionKit) Submit(text string, edit ...func(*messages.SubmitTurn)) Res
 	return k.Run(session.Submit{Request: req})
 }
 
+// Explain says what Submit with the same arguments would do, and does nothing.
+func (k *SessionKit) Explain(text string, edit ...func(*messages.SubmitTurn)) messages.Reply {
+	k.t.Helper()
+	k.activate()
+	req := &messages.SubmitTurn{Text: text}
+	for _, e := range edit {
+		e(req)
+	}
+	submit := session.Submit{Request: req, TurnID: "turn_explained", Prior: k.journal.prior(req.GetIdempotencyKey())}
+	return session.Explain(k.state, k.cfg, submit, k.now)
+}
+
 // Answer is Run of the active run's end with this answer.
 func (k *SessionKit) Answer(content string) Result {
 	k.t.Helper()
@@ -233,9 +245,10 @@ func (k *SessionKit) run(cmd session.Command) Result {
 
 // complete adds what the shell adds to a command.
 func (k *SessionKit) complete(cmd session.Command) session.Command {
-	run, attempt := "", uint32(0)
-	if active := k.state.Ledger.Active; active != nil {
-		run, attempt = active.ID, active.Attempt
+	active := func(id *messages.RunID, attempt *uint32) {
+		if run := k.state.Ledger.Active; run != nil && *id == "" {
+			*id, *attempt = run.ID, run.Attempt
+		}
 	}
 	switch c := cmd.(type) {
 	case session.Submit:
@@ -250,39 +263,25 @@ func (k *SessionKit) complete(cmd session.Command) session.Command {
 		c.Ended = c.Ended || k.journal.ended(c.Request)
 		return c
 	case session.RunPhased:
-		if c.RunID == "" {
-			c.RunID, c.Attempt = run, attempt
-		}
+		active(&c.RunID, &c.Attempt)
 		return c
 	case session.RunStreamed:
-		if c.RunID == "" {
-			c.RunID, c.Attempt = run, attempt
-		}
+		active(&c.RunID, &c.Attempt)
 		return c
 	case session.RunFinished:
-		if c.RunID == "" {
-			c.RunID, c.Attempt = run, attempt
-		}
+		active(&c.RunID, &c.Attempt)
 		return c
 	case session.GraceOver:
-		if c.RunID == "" {
-			c.RunID, c.Attempt = run, attempt
-		}
+		active(&c.RunID, &c.Attempt)
 		return c
 	case session.Withdraw:
-		if status := k.journal.turns[c.TurnID]; c.Ended == nil {
-			c.Ended = status
-		}
+		c.Ended = k.journal.turns[c.TurnID]
 		return c
 	case session.SteerAnswered:
-		if c.RunID == "" {
-			c.RunID, c.Attempt = run, attempt
-		}
+		active(&c.RunID, &c.Attempt)
 		return c
 	case session.SteerAsked:
-		if c.RunID == "" {
-			c.RunID, c.Attempt = run, attempt
-		}
+		active(&c.RunID, &c.Attempt)
 		return c
 	case session.OfferOver, session.Recover, session.Start, session.Touch, session.Record, session.Ack, session.Tick, session.Drain, session.Suspend:
 		return c

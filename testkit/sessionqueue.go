@@ -61,8 +61,9 @@ func (q *queueTwin) admit(life *turnLife, r *messages.TurnAdmitted, cfg session.
 		return fmt.Errorf("a turn of mode %s is placed %s: %v", mode, r.GetPlacement(), r)
 	case offer && (q.run == "" || q.stopped):
 		return fmt.Errorf("turn %s is offered, but no run takes offers", life.turn.GetTurnId())
-	case busy && !offer && q.len() >= cfg.QueueLimit:
-		return fmt.Errorf("%d turns wait, %d may, but %s is admitted", q.len(), cfg.QueueLimit, life.turn.GetTurnId())
+	case busy && q.len() >= cfg.QueueLimit, offer && len(q.offered) >= cfg.QueueLimit:
+		return fmt.Errorf("%d turns wait and %d are offered, %d may, but %s is admitted", q.len(), len(q.offered), cfg.QueueLimit,
+			life.turn.GetTurnId())
 	}
 	return q.put(life, r.GetPlacement(), r.GetMergedInto(), life.turn.GetAcceptedAt().AsTime(), cfg)
 }

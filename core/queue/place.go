@@ -31,7 +31,7 @@ func ParsePlace(s string) Place {
 type Config struct {
 	// MergeWindow: a followup that comes at most this long after the last one joins it, inclusive. Default 500 ms.
 	MergeWindow time.Duration
-	// Limit of waiting turns, merged parts counted. Default 20.
+	// Limit of waiting turns, merged parts counted, and of offered ones. Default 20.
 	Limit int
 }
 
@@ -80,6 +80,12 @@ func Decide(q Queue, turn *messages.Turn, mode messages.QueueMode, now time.Time
 	case messages.QueueCollect:
 	}
 	return Placement{Place: PlaceBack, Mode: messages.QueueCollect, Reason: backReason(q, run)}
+}
+
+// Full says whether the limit refuses a new turn: in all modes alike, and whatever is offered. Offers have the same limit by
+// themselves: since a fallback is never refused they would be a way around it.
+func Full(q Queue, place Place, cfg Config) bool {
+	return q.Len() >= cfg.Limit || place == PlaceOffered && len(q.Offered) >= cfg.Limit
 }
 
 // Fallback says where a turn goes that was to steer and did not: steer as a followup, steer_backlog as collect.

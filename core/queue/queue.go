@@ -1,5 +1,6 @@
-// Package queue decides which turn of a session runs next, and what a new one does to the active run. Pure: a rule (Place)
-// says where a turn goes, the fold (Admit, Return, …) carries a recorded placement out, so that replay asks no rule again.
+// Package queue decides which turn of a session runs next, and what a new one does to the active run. Pure: a rule (Decide,
+// Fallback, Full) says where a turn goes, the fold (Put, Return, Take, Remove) carries a recorded placement out, so that replay
+// asks no rule again.
 //
 // It knows no run but whether one is active and may be steered; slots and leases are not its business.
 package queue

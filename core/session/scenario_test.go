@@ -8,6 +8,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/correx/correx-actors/core/session"
 	"github.com/correx/correx-actors/messages"
@@ -58,6 +59,8 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
 		return ""
 	case "restart":
 		return printResult(s.kit.Restart())
+	case "explain":
+		return printReply(s.kit.Explain("", func(r *messages.SubmitTurn) { proto.Merge(r, submission(d)) })) + "\n"
 	case "view":
 		return printView(s.kit.State().View())
 	case "history":
@@ -95,6 +98,16 @@ func (s *scenario) command(t *testing.T, d *datadriven.TestData) session.Command
 		return session.Touch{}
 	case "submit":
 		return session.Submit{Request: submission(d)}
+	case "withdraw":
+		return session.Withdraw{TurnID: str(d, "turn")}
+	case "accept", "refuse":
+		return session.SteerAnswered{
+			RunID: run, Attempt: attempt, TurnID: str(d, "turn"), Accepted: d.Cmd == "accept", Reason: str(d, "reason"),
+		}
+	case "ask":
+		return session.SteerAsked{RunID: run, Attempt: attempt, TurnID: str(d, "turn"), BeforeCall: uint32(number(t, d, "call"))}
+	case "overdue":
+		return session.OfferOver{TurnID: str(d, "turn")}
 	case "record":
 		c := session.Record{Events: events(t, d)}
 		if d.HasArg("expected") {
@@ -148,7 +161,7 @@ func finish(t *testing.T, d *datadriven.TestData, run string, attempt uint32) se
 func submission(d *datadriven.TestData) *messages.SubmitTurn {
 	req := &messages.SubmitTurn{
 		Text: str(d, "text"), Mode: str(d, "mode"), QueueMode: str(d, "queue"), IdempotencyKey: str(d, "key"),
-		Sender: str(d, "sender"), Model: str(d, "model"),
+		Sender: str(d, "sender"), Model: str(d, "model"), TaskResult: d.HasArg("task_result"),
 	}
 	if d.HasArg("resume") {
 		req.Resume = &messages.ResumeToken{Engine: str(d, "resume"), Token: "x"}
@@ -198,6 +211,7 @@ func (s *scenario) config(t *testing.T, d *datadriven.TestData) string {
 	}
 	for name, field := range map[string]*time.Duration{
 		"window": &s.cfg.IdempotencyWindow, "max_age": &s.cfg.RecoveryMaxAge, "final_ttl": &s.cfg.FinalTTL,
+		"merge_window": &s.cfg.MergeWindow, "steer_deadline": &s.cfg.SteerDeadline,
 	} {
 		if d.HasArg(name) {
 			*field = duration(t, d, name)

@@ -145,7 +145,10 @@ func (s State) openStatus(match func(*messages.Turn) bool) (*messages.TurnStatus
 	}
 	position := uint32(s.Ledger.Queue.Before(entry)) //nolint:gosec // bounded by the queue limit
 	status.Position = &position
-	status.RunId = s.Ledger.Queue.Waiting[entry].Lead().GetRunId()
+	lead := s.Ledger.Queue.Waiting[entry].Lead()
+	if status.RunId = lead.GetRunId(); lead != t {
+		status.MergedInto = lead.GetTurnId()
+	}
 	return status, true
 }
 

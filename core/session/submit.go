@@ -39,12 +39,23 @@ func (d *draft) submit(c Submit) {
 	}
 	turn := d.newTurn(c, hash)
 	place := queue.Decide(d.s.Ledger.Queue, turn, d.queueMode(req), d.now, d.activity(), d.cfg.queue())
-	if waiting := d.s.Ledger.Queue.Len(); d.busy() && place.Place != queue.PlaceOffered && waiting >= d.cfg.QueueLimit {
-		d.reply(messages.FailRetryable(messages.CodeQueueFull,
-			fmt.Sprintf("%d turns wait already, which is the limit; try again later", waiting)))
+	if f := d.full(place); f != nil {
+		d.reply(f)
 		return
 	}
 	d.admit(turn, place)
+}
+
+// full refuses what exceeds the queue's limit.
+func (d *draft) full(place queue.Placement) *messages.Failure {
+	if !queue.Full(d.s.Ledger.Queue, place.Place, d.cfg.queue()) {
+		return nil
+	}
+	what, n := "wait", d.s.Ledger.Queue.Len()
+	if n < d.cfg.QueueLimit {
+		what, n = "are offered to the run", len(d.s.Ledger.Queue.Offered)
+	}
+	return messages.FailRetryable(messages.CodeQueueFull, fmt.Sprintf("%d turns %s already, which is the limit; try again later", n, what))
 }
 
 func (d *draft) busy() bool { return d.s.Ledger.Open() }
@@ -80,16 +91,17 @@ func (d *draft) admit(turn *messages.Turn, place queue.Placement) {
 	d.rememberKey(turn)
 	accepted := &messages.TurnAccepted{TurnId: turn.GetTurnId(), RunId: turn.GetRunId(), State: string(messages.TurnQueued)}
 	d.reply(accepted)
-	switch {
-	case place.Place == queue.PlaceMerged: // it has no run of its own, so no phases either
+	switch place.Place {
+	case queue.PlaceMerged: // it has no run of its own, so no phases either
 		accepted.Disposition, accepted.MergedInto = string(messages.DispositionMerged), place.Into
 		accepted.RunId = messages.RunIDOf(place.Into)
 		accepted.Position = d.position(turn)
 		return
-	case place.Place == queue.PlaceOffered:
+	case queue.PlaceOffered:
 		accepted.Disposition, accepted.State = string(messages.DispositionSteering), string(messages.TurnOffered)
 		d.offer(turn)
 		return
+	case queue.PlaceBack, queue.PlaceFront:
 	}
 	ids := []string{turn.GetTurnId()}
 	d.publish(phase(turn.GetRunId(), ids, "", messages.PhaseAccepted, 1))

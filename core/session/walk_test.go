@@ -217,10 +217,11 @@ func (w *walk) predict(req *messages.SubmitTurn) string {
 		return string(messages.CodeDraining)
 	case open == 0:
 		return string(messages.DispositionStarted)
+	case s.Ledger.Queue.Len() >= w.kit.Config().QueueLimit,
+		w.offers(req) && len(s.Ledger.Queue.Offered) >= w.kit.Config().QueueLimit:
+		return string(messages.CodeQueueFull)
 	case w.offers(req):
 		return string(messages.DispositionSteering) + " turn_"
-	case s.Ledger.Queue.Len() >= w.kit.Config().QueueLimit:
-		return string(messages.CodeQueueFull)
 	case w.mode(req) == "interrupt":
 		return string(messages.DispositionQueued) + " turn_[0-9]+ 0"
 	case w.mode(req) == "followup", w.mode(req) == "steer":

@@ -18,7 +18,7 @@ const maxLine = 4 << 20
 
 // lineChat is a conversation in lines: answers on standard output, all else on standard error. At a terminal every line is
 // sent at once and waits in the server's queue. From a pipe a line waits for the answer to the one before it, so a script of
-// any length meets no limit and reads its answers in order; only /abort and /steer, which are about the running answer, do not wait.
+// any length meets no limit and reads its answers in order; only commands about the running answer and the queue do not wait.
 type lineChat struct {
 	a       *app
 	client  *client.Client
@@ -30,13 +30,17 @@ type lineChat struct {
 	lines <-chan string
 	// unread is why reading ended; set before lines is closed.
 	unread error
-	// held is a line from a pipe that waits for the answer before it; nil = none.
+	// held is a line from a pipe that waits for what was sent before it; nil = none.
 	held *string
 	eof  bool
 	// reached: there was a connection.
 	reached bool
 	// open counts inputs and questions without an end.
 	open int
+	// undecided counts inputs that are neither accepted nor refused.
+	undecided int
+	// waiting are this chat's turns that no run has taken, in the order of their acceptance.
+	waiting []string
 	// running is the active run; "" = none.
 	running string
 	// shown is the run that answer belongs to.
@@ -104,7 +108,7 @@ func (l *lineChat) step() error {
 		if err := l.notice(notice); err != nil {
 			return err
 		}
-		if l.held != nil && l.open == 0 {
+		if l.held != nil {
 			line := *l.held
 			l.held = nil
 			return l.line(line)
@@ -135,15 +139,16 @@ func (l *lineChat) line(line string) error {
 	l.warned = false
 	text := strings.TrimSpace(line)
 	command, rest, _ := strings.Cut(text, " ")
+	rest = strings.TrimSpace(rest)
 	switch {
 	case text == "":
 		l.prompt()
-	case !l.prompts && l.open > 0 && command != "/abort" && command != "/steer":
+	case !l.prompts && l.waits(command):
 		l.held = &line
 	case strings.HasPrefix(text, "//"):
-		l.submit(text[1:], protocol.ModeChat)
+		l.submit(&protocol.ChatInput{Text: text[1:]})
 	case !strings.HasPrefix(text, "/"):
-		l.submit(text, protocol.ModeChat)
+		l.submit(&protocol.ChatInput{Text: text})
 	case command == "/quit":
 		return errQuit
 	case command == "/help":
@@ -154,14 +159,55 @@ func (l *lineChat) line(line string) error {
 	case command == "/abort":
 		l.open++
 		l.talk.Abort(l.running)
-	case command == "/steer" && strings.TrimSpace(rest) != "":
-		l.submit(strings.TrimSpace(rest), protocol.ModeSteering)
-	case command == "/steer":
-		l.a.say("/steer needs a text")
+	case command == "/withdraw":
+		l.withdraw(rest)
 	default:
-		l.a.say("unknown command %s; /help lists them (// begins a text with a slash)", command)
+		l.special(command, rest)
 	}
 	return nil
+}
+
+// waits says whether a line from a pipe has to wait for what was sent before it.
+func (l *lineChat) waits(command string) bool {
+	switch command {
+	case "/abort", "/steer", "/followup", "/interrupt":
+		return false
+	case "/withdraw":
+		return l.undecided > 0
+	}
+	return l.open > 0
+}
+
+// special sends a text that is not a plain turn.
+func (l *lineChat) special(command, text string) {
+	input := &protocol.ChatInput{Text: text}
+	switch command {
+	case "/steer":
+		input.Mode = protocol.ModeSteering
+	case "/followup", "/interrupt":
+		input.QueueMode = command[1:]
+	default:
+		l.a.say("unknown command %s; /help lists them (// begins a text with a slash)", command)
+		return
+	}
+	if text == "" {
+		l.a.say("%s needs a text", command)
+		return
+	}
+	l.submit(input)
+}
+
+// withdraw takes back a turn, or the last one of this chat that waits.
+func (l *lineChat) withdraw(turn string) {
+	if turn == "" && len(l.waiting) == 0 {
+		l.a.say("nothing to withdraw")
+		return
+	}
+	if turn == "" {
+		turn = l.waiting[len(l.waiting)-1]
+	}
+	l.open++
+	l.talk.Ask(&protocol.Withdraw{SessionID: l.session, TurnID: turn})
 }
 
 // ended notes the end of the input, which may have come too early.
@@ -176,15 +222,24 @@ func (l *lineChat) ended() {
 func (l *lineChat) help() error {
 	return l.a.write("%s", `/status       the session's state
 /steer TEXT   a turn that also leaves TEXT as a steering note for the workflow
+/followup TEXT
+              a turn that joins the last /followup, if that waits and is recent: both get one answer
+/interrupt TEXT
+              stop the answer that is being given, and go first
+/withdraw     take back the last turn that no answer was begun for (or /withdraw TURN)
 /abort        stop the answer that is being given (also Ctrl-C)
 /quit         leave; the session stays (also Ctrl-C twice, or the end of input)
 //TEXT        a text that begins with a slash
 `)
 }
 
-func (l *lineChat) submit(text, mode string) {
+func (l *lineChat) submit(input *protocol.ChatInput) {
 	l.open++
-	l.talk.Submit(&protocol.ChatInput{Text: text, Mode: mode})
+	l.undecided++
+	if input.Mode == "" {
+		input.Mode = protocol.ModeChat
+	}
+	l.talk.Submit(input)
 }
 
 // signal: the first Ctrl-C stops the answer, the second one the chat.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/correx/correx-actors/cmd/correx-actors/client"
 	"github.com/correx/correx-actors/messages/protocol"
@@ -15,13 +16,18 @@ func (l *lineChat) notice(n client.Notice) error {
 	case *client.Lost:
 		l.a.say("%v; trying again", n.Err)
 	case *client.Accepted:
+		l.undecided--
+		if n.Turn.Disposition != "started" {
+			l.waiting = append(l.waiting, n.Turn.TurnID)
+		}
 		if l.a.json {
 			return l.a.writeFrame(n.Turn)
 		}
-		if n.Turn.Disposition == "queued" {
-			l.a.say("queued, %d before it", n.Turn.Position)
-		}
+		l.a.placed(n.Turn)
 	case *client.Refused:
+		if _, input := n.Request.(*protocol.ChatInput); input {
+			l.undecided--
+		}
 		l.open--
 		l.failure = n.Err
 		l.a.say("refused: %v", n.Err)
@@ -67,8 +73,11 @@ func (l *lineChat) arrived(frame protocol.ServerFrame) error {
 			l.a.say("%s", aborted(f))
 			l.prompt()
 		}
+	case *protocol.Withdrawn:
+		l.open--
+		return l.withdrawn(f)
 	case *protocol.RunPhase:
-		l.running = f.RunID
+		l.phase(f)
 	case *protocol.Notice:
 		if !l.a.json {
 			l.a.say("%s", f.Text)
@@ -82,6 +91,37 @@ func (l *lineChat) arrived(frame protocol.ServerFrame) error {
 		return l.a.writeFrame(frame)
 	}
 	return l.show(frame)
+}
+
+func (l *lineChat) withdrawn(f *protocol.Withdrawn) error {
+	if l.a.json {
+		return l.a.writeFrame(f)
+	}
+	if err := notWithdrawn(f); err != nil {
+		l.a.say("%v", err)
+	}
+	l.prompt()
+	return nil // the end of the turn tells the rest
+}
+
+// phase notes the active run, and tells why an own turn that was to steer waits after all.
+func (l *lineChat) phase(f *protocol.RunPhase) {
+	switch f.Phase {
+	case "accepted", "queued_in_session", "aborted": // also of runs that wait
+		if f.Phase == "queued_in_session" && f.Reason != "" && !l.a.json && slices.ContainsFunc(f.TurnIDs, l.waitsFor) {
+			l.a.say("queued: %s", f.Reason)
+		}
+	default:
+		l.running = f.RunID
+		l.begun(f.TurnIDs...)
+	}
+}
+
+func (l *lineChat) waitsFor(turn string) bool { return slices.Contains(l.waiting, turn) }
+
+// begun: these turns wait no more.
+func (l *lineChat) begun(turns ...string) {
+	l.waiting = slices.DeleteFunc(l.waiting, func(id string) bool { return slices.Contains(turns, id) })
 }
 
 // show prints the text of an answer as it grows.
@@ -140,6 +180,7 @@ func (l *lineChat) answered(f *protocol.RouterResponse) error {
 // settled counts a turn's end. One that was missed while there was no connection is shown here.
 func (l *lineChat) settled(s *client.Settled) error {
 	l.open--
+	l.begun(s.TurnID)
 	defer l.prompt()
 	err := outcome(s)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -21,10 +22,11 @@ type sendCmd struct {
 	Session        string   `arg:"" help:"The session's id; it is made if it does not exist."`
 	Text           []string `arg:"" help:"The text; - reads it from standard input."`
 	Steer          bool     `help:"Also leave the text as a steering note for the workflow."`
-	QueueMode      string   `placeholder:"MODE" help:"What to do when the session is busy."`
+	QueueMode      string   `placeholder:"MODE" help:"What to do when the session is busy: collect, followup, steer, steer_backlog or interrupt."`
 	IdempotencyKey string   `placeholder:"KEY" help:"Sending again with the same key never makes a second turn."`
 	Model          string   `placeholder:"NAME" help:"Model that answers this turn."`
 	NoWait         bool     `help:"Print the turn's id once it is accepted, and do not wait for the answer."`
+	Explain        bool     `help:"Say what would become of the turn now, and do nothing."`
 }
 
 // Run implements the command.
@@ -32,6 +34,9 @@ func (s *sendCmd) Run(a *app) error {
 	input, err := s.input(a)
 	if err != nil {
 		return err
+	}
+	if s.Explain {
+		return s.explain(a, input)
 	}
 	c, err := a.client()
 	if err != nil {
@@ -53,6 +58,22 @@ func (s *sendCmd) Run(a *app) error {
 		return w.left()
 	}
 	return talk.Err()
+}
+
+func (s *sendCmd) explain(a *app, input *protocol.ChatInput) error {
+	input.SessionID = s.Session
+	f, err := question[*protocol.Explanation](a, &protocol.Explain{ChatInput: *input})
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.writeFrame(f)
+	}
+	rows := []row{{"turn", f.Disposition}, {"mode", f.QueueMode}, {"merged", f.MergedInto}, {"reason", f.Reason}}
+	if f.Disposition == "queued" || f.Disposition == "merged" {
+		rows = append(rows, row{"behind", turnsBefore(f.Position)})
+	}
+	return a.write("%s", table(rows))
 }
 
 func (s *sendCmd) input(a *app) (*protocol.ChatInput, error) {
@@ -79,6 +100,8 @@ type waiter struct {
 	talk   *client.Talk
 	noWait bool
 	turn   *protocol.TurnAccepted
+	// run that answers the turn, as far as is known: a turn may join another one's run.
+	run    string
 	answer client.Answer
 }
 
@@ -103,21 +126,53 @@ func (w *waiter) notice(n client.Notice) (done bool, err error) {
 }
 
 func (w *waiter) accepted(turn *protocol.TurnAccepted) error {
-	w.turn = turn
+	w.turn, w.run = turn, turn.RunID
 	switch {
 	case w.noWait && w.a.json:
 		return w.a.writeFrame(turn)
 	case w.noWait:
 		return w.a.write("%s\n", turn.TurnID)
-	case turn.Disposition == "queued":
-		w.a.say("queued, %d before it", turn.Position)
 	}
+	w.a.placed(turn)
 	return nil
+}
+
+// placed tells a person where an accepted turn went; one that starts needs no words.
+func (a *app) placed(turn *protocol.TurnAccepted) {
+	switch turn.Disposition {
+	case "queued":
+		a.say("queued, %d before it", turn.Position)
+	case "merged":
+		a.say("joined to %s: both get one answer", turn.MergedInto)
+	case "steering":
+		a.say("offered to the running answer")
+	}
+}
+
+// moved follows the turn to the run that answers it.
+func (w *waiter) moved(frame protocol.ServerFrame) {
+	switch f := any(frame).(type) { // no other tells of it
+	case *protocol.TurnState:
+		if f.TurnID == w.turn.TurnID && (f.State == "merged" || f.State == "steered") {
+			w.run = f.RunID
+		}
+	case *protocol.RunPhase:
+		if !slices.Contains(f.TurnIDs, w.turn.TurnID) {
+			return
+		}
+		w.run = f.RunID
+		if f.Phase == "queued_in_session" && f.Reason != "" {
+			w.a.say("queued: %s", f.Reason)
+		}
+	}
 }
 
 // arrived prints what belongs to the turn's own run.
 func (w *waiter) arrived(frame protocol.ServerFrame) error {
-	if w.turn == nil || w.a.json || runOf(frame) != w.turn.RunID {
+	if w.turn == nil || w.a.json {
+		return nil
+	}
+	if w.moved(frame); runOf(frame) != w.run {
 		return nil
 	}
 	if response, ok := frame.(*protocol.RouterResponse); ok && response.Content == "" {
@@ -209,8 +264,8 @@ func runOf(frame protocol.ServerFrame) string {
 		return f.RunID
 	case *protocol.Notice:
 		return f.RunID
-	case *protocol.Hello, *protocol.SessionStarted, *protocol.TurnAccepted, *protocol.Subscribed, *protocol.Unsubscribed,
-		*protocol.Aborted, *protocol.Turn, *protocol.Session, *protocol.EventsRecorded, *protocol.Pong, *protocol.Error,
+	case *protocol.Hello, *protocol.SessionStarted, *protocol.TurnAccepted, *protocol.Explanation, *protocol.Subscribed,
+		*protocol.Unsubscribed, *protocol.Aborted, *protocol.Withdrawn, *protocol.Turn, *protocol.Session, *protocol.EventsRecorded, *protocol.Pong, *protocol.Error,
 		*protocol.TurnState, *protocol.SessionEvent, *protocol.Gap:
 		return ""
 	}

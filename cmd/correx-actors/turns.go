@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -31,22 +32,69 @@ func (t *turnsShowCmd) Run(a *app) error {
 	if a.json {
 		return a.writeFrame(turn)
 	}
-	var text strings.Builder
-	fmt.Fprintf(&text, "turn     %s\nstate    %s\n", turn.TurnID, turn.State)
-	for _, row := range []struct{ name, value string }{
-		{"reason", turn.Reason}, {"run", turn.RunID}, {"merged", turn.MergedInto}, {"steered", turn.SteeredInto}, {"outcome", turn.Outcome},
-	} {
-		if row.value != "" {
-			fmt.Fprintf(&text, "%-9s%s\n", row.name, row.value)
-		}
+	rows := []row{
+		{"turn", turn.TurnID}, {"state", turn.State}, {"reason", turn.Reason}, {"run", turn.RunID},
+		{"merged", turn.MergedInto}, {"steered", turn.SteeredInto}, {"outcome", turn.Outcome},
 	}
 	if turn.Position != nil {
-		fmt.Fprintf(&text, "%-9s%d turns\n", "behind", *turn.Position)
+		rows = append(rows, row{"behind", turnsBefore(*turn.Position)})
 	}
+	text := table(rows)
 	if turn.Content != "" {
-		fmt.Fprintf(&text, "\n%s\n", turn.Content)
+		text += "\n" + turn.Content + "\n"
 	}
-	return a.write("%s", text.String())
+	return a.write("%s", text)
+}
+
+// row is a line of a table; one without a value is left out.
+type row struct{ name, value string }
+
+func table(rows []row) string {
+	var text strings.Builder
+	for _, r := range rows {
+		if r.value != "" {
+			fmt.Fprintf(&text, "%-9s%s\n", r.name, r.value)
+		}
+	}
+	return text.String()
+}
+
+func turnsBefore(position uint32) string { return fmt.Sprintf("%d turns", position) }
+
+type withdrawCmd struct {
+	Session string `arg:"" help:"The session's id."`
+	Turn    string `arg:"" help:"The turn's id, or with --key its idempotency key."`
+	Key     bool   `help:"TURN is an idempotency key."`
+}
+
+// Run implements the command.
+func (c *withdrawCmd) Run(a *app) error {
+	id := c.Turn
+	if c.Key {
+		turn, err := question[*protocol.Turn](a, &protocol.GetTurn{SessionID: c.Session, IdempotencyKey: c.Turn})
+		if err != nil {
+			return err
+		}
+		id = turn.TurnID
+	}
+	f, err := question[*protocol.Withdrawn](a, &protocol.Withdraw{SessionID: c.Session, TurnID: id})
+	if err != nil {
+		return err
+	}
+	if a.json {
+		err = a.writeFrame(f)
+	} else if f.Withdrawn {
+		err = a.write("withdrawn %s\n", f.TurnID)
+	}
+	return errors.Join(err, notWithdrawn(f))
+}
+
+// notWithdrawn is nil if the turn was taken back.
+func notWithdrawn(f *protocol.Withdrawn) error {
+	if f.Withdrawn {
+		return nil
+	}
+	return fmt.Errorf("too late to withdraw %s: it is %s", f.TurnID, f.State)
 }
 
 type abortCmd struct {

@@ -181,12 +181,16 @@ func withID(frame protocol.ClientFrame, id string) protocol.ClientFrame {
 		return set(*f, func(f *protocol.StartSession) { f.ID = id })
 	case *protocol.ChatInput:
 		return set(*f, func(f *protocol.ChatInput) { f.ID = id })
+	case *protocol.Explain:
+		return set(*f, func(f *protocol.Explain) { f.ID = id })
 	case *protocol.Subscribe:
 		return set(*f, func(f *protocol.Subscribe) { f.ID = id })
 	case *protocol.Unsubscribe:
 		return set(*f, func(f *protocol.Unsubscribe) { f.ID = id })
 	case *protocol.Abort:
 		return set(*f, func(f *protocol.Abort) { f.ID = id })
+	case *protocol.Withdraw:
+		return set(*f, func(f *protocol.Withdraw) { f.ID = id })
 	case *protocol.GetTurn:
 		return set(*f, func(f *protocol.GetTurn) { f.ID = id })
 	case *protocol.GetSession:
@@ -213,11 +217,15 @@ func answerID(frame protocol.ServerFrame) string {
 		return f.ID
 	case *protocol.TurnAccepted:
 		return f.ID
+	case *protocol.Explanation:
+		return f.ID
 	case *protocol.Subscribed:
 		return f.ID
 	case *protocol.Unsubscribed:
 		return f.ID
 	case *protocol.Aborted:
+		return f.ID
+	case *protocol.Withdrawn:
 		return f.ID
 	case *protocol.Turn:
 		return f.ID

@@ -327,3 +327,50 @@ func TestTalkEndsWithItsContext(t *testing.T) {
 	_, err = c.Session(t.Context(), "s1")
 	require.ErrorContains(t, err, "404 Not Found: is this a correx-actors server?")
 }
+
+// taken answers an input that does not get a run of its own.
+func (p *peer) taken(turnID, disposition string) {
+	f := expect[*protocol.ChatInput](p)
+	p.send(&protocol.TurnAccepted{ID: f.ID, SessionID: f.SessionID, TurnID: turnID, RunID: "run", Disposition: disposition, State: "queued"})
+}
+
+func TestTalkWaitsForTheAnswerOfTheRunThatTookATurn(t *testing.T) {
+	t.Parallel()
+	item := func(seq uint64) protocol.Item { return protocol.Item{SessionID: "s1", Seq: seq} }
+	talk := talking(t, client.TalkOptions{}, func(p *peer) {
+		p.subscribed(1)
+		p.taken("turn_2", "merged")
+		p.taken("turn_3", "steering")
+		p.send(
+			&protocol.TurnState{Item: item(1), TurnID: "turn_2", State: "merged", RunID: "run", MergedInto: "turn_1"},
+			&protocol.RunPhase{Item: item(2), RunID: "run", TurnIDs: []string{"turn_1", "turn_2"}, Phase: "dispatched", Attempt: 1},
+			&protocol.TurnState{Item: item(3), TurnID: "turn_3", State: "steered", RunID: "run", SteeredInto: "run"},
+			&protocol.RouterResponse{Item: item(4), RunID: "run", TurnID: "turn_1", TurnIDs: []string{"turn_1", "turn_2"}, Content: "yes", Outcome: "completed"},
+		)
+		p.wait()
+	})
+	talk.Submit(&protocol.ChatInput{Text: "b"})
+	talk.Submit(&protocol.ChatInput{Text: "c"})
+	for _, turn := range []string{"turn_2", "turn_3"} {
+		settled := until[*client.Settled](t, talk)
+		require.Equal(t, turn, settled.TurnID)
+		require.Equal(t, "answered", settled.State)
+		require.NotNil(t, settled.Response)
+		require.Equal(t, "yes", settled.Response.Content)
+	}
+}
+
+func TestTalkIsNotSettledByATurnWhoseRunGoesOn(t *testing.T) {
+	t.Parallel()
+	talk := talking(t, client.TalkOptions{}, func(p *peer) {
+		p.subscribed(8)
+		p.taken("turn_2", "duplicate")
+		ask := expect[*protocol.GetTurn](p)
+		p.send(&protocol.Turn{ID: ask.ID, TurnID: "turn_2", State: "steered", RunID: "run", SteeredInto: "run"}, response(9, "turn_1"))
+		p.wait()
+	})
+	talk.Submit(&protocol.ChatInput{Text: "b"})
+	settled := until[*client.Settled](t, talk)
+	require.Equal(t, "answered", settled.State)
+	require.NotNil(t, settled.Response, "the answer of the run, not the word that it was taken")
+}

@@ -19,6 +19,8 @@ type trackedTurn struct {
 	input *protocol.ChatInput
 	// started: a run took it, so a RouterResponse comes.
 	started bool
+	// steered is the run that the turn steers, whose RouterResponse does not name the turn; "" = none.
+	steered string
 }
 
 func newTracker() tracker { return tracker{byID: make(map[string]*trackedTurn)} }
@@ -153,17 +155,31 @@ func (t *Talk) item(ctx context.Context, frame protocol.ServerFrame) error {
 		}
 	case *protocol.TurnState:
 		turn := t.turns.byID[f.TurnID]
-		if turn != nil && !turn.started && ended(f.State) && f.State != "merged" {
+		switch {
+		case turn == nil || turn.started || !ended(f.State) || f.State == "merged":
+		case f.State == "steered":
+			turn.steered = f.SteeredInto
+		default:
 			return t.settle(ctx, &Settled{TurnID: f.TurnID, State: f.State, Reason: f.Reason})
 		}
 	case *protocol.RouterResponse:
-		for _, id := range f.TurnIDs {
+		for _, id := range append(slices.Clone(f.TurnIDs), t.turns.steering(f.RunID)...) {
 			if err := t.settle(ctx, &Settled{TurnID: id, State: stateOf(f.Outcome), Response: f}); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// steering lists the turns that steer a run, in the order of their acceptance.
+func (t *tracker) steering(run string) (ids []string) {
+	for _, id := range t.order {
+		if run != "" && t.byID[id].steered == run {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // stateOf is the end of the turns of a run.
@@ -177,6 +193,10 @@ func stateOf(outcome string) string {
 // found takes the server's word on a turn whose end may have been missed. All output that came before the word is here already.
 func (t *Talk) found(ctx context.Context, f *protocol.Turn) error {
 	if !ended(f.State) {
+		return nil
+	}
+	if turn := t.turns.byID[f.TurnID]; turn != nil && f.Outcome == "" && (f.State == "merged" || f.State == "steered") {
+		turn.steered = f.SteeredInto // the run that took it goes on, and its RouterResponse comes
 		return nil
 	}
 	return t.settle(ctx, &Settled{TurnID: f.TurnID, State: f.State, Reason: f.Reason, Turn: f})

@@ -132,8 +132,8 @@ func (m *model) refused(n *client.Refused) {
 			m.log.note("nothing to abort")
 			return
 		}
-	case *protocol.StartSession, *protocol.Subscribe, *protocol.Unsubscribe, *protocol.GetTurn,
-		*protocol.RecordEvents, *protocol.Ack, *protocol.Ping:
+	case *protocol.StartSession, *protocol.Explain, *protocol.Subscribe, *protocol.Unsubscribe, *protocol.Withdraw,
+		*protocol.GetTurn, *protocol.RecordEvents, *protocol.Ack, *protocol.Ping:
 	}
 	m.log.fail(n.Err.Error())
 }
@@ -214,8 +214,8 @@ func (m *model) arrived(frame protocol.ServerFrame) []effect {
 		}
 	case *protocol.Error:
 		m.log.fail(f.Error())
-	case *protocol.Hello, *protocol.SessionStarted, *protocol.TurnAccepted, *protocol.Subscribed, *protocol.Unsubscribed,
-		*protocol.Turn, *protocol.EventsRecorded, *protocol.Pong, *protocol.Gap:
+	case *protocol.Hello, *protocol.SessionStarted, *protocol.TurnAccepted, *protocol.Explanation, *protocol.Subscribed,
+		*protocol.Unsubscribed, *protocol.Withdrawn, *protocol.Turn, *protocol.EventsRecorded, *protocol.Pong, *protocol.Gap:
 	}
 	return nil
 }

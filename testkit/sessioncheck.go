@@ -37,6 +37,7 @@ func (c *sessionCheck) after(k *SessionKit, cmd session.Command, before session.
 	for _, step := range []func() error{
 		func() error { return c.reply(cmd, r) },
 		func() error { return c.explained(k, cmd, before, r) },
+		func() error { return c.recovered(k, cmd, before, r) },
 		func() error { return c.ledger(k, before, r) },
 		func() error { return c.notes(cmd, r) },
 		func() error { return c.waiting(k) },
@@ -99,6 +100,24 @@ func (c *sessionCheck) explained(k *SessionKit, cmd session.Command, before sess
 		}
 	}
 	return copyThroughBytes(said, said.ProtoReflect().New().Interface())
+}
+
+// recovered: nothing outlives a downtime that is too long, and nothing expires in another one.
+func (c *sessionCheck) recovered(k *SessionKit, cmd session.Command, before session.State, r Result) error {
+	if _, ok := cmd.(session.Recover); !ok {
+		return nil
+	}
+	down := k.now.Sub(before.Ledger.LastTime)
+	long := before.Ledger.Open() && down > k.cfg.RecoveryMaxAge+k.cfg.AliveEvery()
+	if long && r.State.Ledger.Open() {
+		return fmt.Errorf("%v are open after a downtime of %s", c.queue.open(), down)
+	}
+	for _, record := range r.Ledger {
+		if end, ok := record.(*messages.TurnEnded); ok && (!long || end.GetState() != string(messages.TurnExpired)) {
+			return fmt.Errorf("turn %s ends as %s after a downtime of %s", end.GetTurnId(), end.GetState(), down)
+		}
+	}
+	return nil
 }
 
 // repeated: a withdraw or an abort that comes a second time does nothing, and a withdraw tells the same.

@@ -39,7 +39,7 @@ type Config struct {
 type Activity struct {
 	// Busy: a run is active.
 	Busy bool
-	// Steerable: the active run takes offers; one that is being stopped does not.
+	// Steerable: the active run takes offers and can be interrupted; one that is being stopped cannot.
 	Steerable bool
 }
 
@@ -70,13 +70,13 @@ func Decide(q Queue, turn *messages.Turn, mode messages.QueueMode, now time.Time
 		if run.Steerable {
 			return Placement{Place: PlaceOffered, Mode: mode, Reason: "it is offered to the active run"}
 		}
-		p := Fallback(q, turn, mode, now, cfg)
+		p := fallback(q, turn, mode, now, run, cfg)
 		if run.Busy {
 			p.Reason = "the active run is being stopped and takes no offers"
 		}
 		return p
 	case messages.QueueFollowup:
-		return followup(q, turn, now, cfg)
+		return followup(q, turn, now, run, cfg)
 	case messages.QueueCollect:
 	}
 	return Placement{Place: PlaceBack, Mode: messages.QueueCollect, Reason: backReason(q, run)}
@@ -90,22 +90,29 @@ func Full(q Queue, place Place, cfg Config) bool {
 
 // Fallback says where a turn goes that was to steer and did not: steer as a followup, steer_backlog as collect.
 func Fallback(q Queue, turn *messages.Turn, mode messages.QueueMode, now time.Time, cfg Config) Placement {
+	return fallback(q, turn, mode, now, Activity{Busy: true}, cfg)
+}
+
+func fallback(q Queue, turn *messages.Turn, mode messages.QueueMode, now time.Time, run Activity, cfg Config) Placement {
 	if mode == messages.QueueSteer {
-		return followup(q, turn, now, cfg)
+		return followup(q, turn, now, run, cfg)
 	}
-	return Placement{Place: PlaceBack, Mode: messages.QueueCollect, Reason: backReason(q, Activity{})}
+	return Placement{Place: PlaceBack, Mode: messages.QueueCollect, Reason: backReason(q, run)}
 }
 
 func interrupt(run Activity) Placement {
-	p := Placement{Place: PlaceFront, Mode: messages.QueueInterrupt, Interrupts: run.Busy, Reason: "it goes first"}
-	if run.Busy {
-		p.Reason = "it stops the active run and goes first"
+	p := Placement{Place: PlaceFront, Mode: messages.QueueInterrupt, Reason: "it goes first"}
+	switch {
+	case run.Steerable:
+		p.Interrupts, p.Reason = true, "it stops the active run and goes first"
+	case run.Busy:
+		p.Reason = "it goes first; the active run is being stopped already"
 	}
 	return p
 }
 
 // followup joins the tail of the queue when that is a followup of the same kind and recent.
-func followup(q Queue, turn *messages.Turn, now time.Time, cfg Config) Placement {
+func followup(q Queue, turn *messages.Turn, now time.Time, run Activity, cfg Config) Placement {
 	if len(q.Waiting) > 0 {
 		tail := q.Waiting[len(q.Waiting)-1].Lead()
 		if Family(tail) == messages.QueueFollowup && mergeable(tail, turn) && now.Sub(q.LastFollowup) <= cfg.MergeWindow {
@@ -115,7 +122,7 @@ func followup(q Queue, turn *messages.Turn, now time.Time, cfg Config) Placement
 			}
 		}
 	}
-	return Placement{Place: PlaceBack, Mode: messages.QueueFollowup, Reason: backReason(q, Activity{})}
+	return Placement{Place: PlaceBack, Mode: messages.QueueFollowup, Reason: backReason(q, run)}
 }
 
 func backReason(q Queue, run Activity) string {

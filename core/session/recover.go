@@ -17,12 +17,13 @@ func (d *draft) recover(c Recover) {
 		return
 	}
 	d.checkpoint()
-	d.returnOffers()
-	// The last sign of life may be AliveEvery old although the process died later.
+	// The last sign of life may be AliveEvery old although the process died later. Nothing else is recorded before: it would
+	// look like a sign of life itself.
 	if d.now.Sub(d.s.Ledger.LastTime) > d.cfg.RecoveryMaxAge+d.cfg.AliveEvery() {
 		d.expire()
 		return
 	}
+	d.returnOffers()
 	run := d.s.Ledger.Active
 	switch {
 	case run == nil:
@@ -59,6 +60,9 @@ func (d *draft) restart(run *Run) {
 
 // expire ends all that waited through a long downtime: nobody wants yesterday's answer now, but everybody is told.
 func (d *draft) expire() {
+	for _, turn := range d.s.Ledger.Queue.Offered { // first: the run's end would give them back
+		d.endWaiting(turn, messages.TurnExpired, ReasonExpired, nil)
+	}
 	if run := d.s.Ledger.Active; run != nil {
 		if run.Aborted {
 			d.endAborted("", nil)

@@ -37,7 +37,7 @@ type Refused struct {
 type Settled struct {
 	Input  *protocol.ChatInput
 	TurnID string
-	// State is the turn's end.
+	// State is the turn's end; for one that another turn's run took it is the end of that turn.
 	State  string
 	Reason string
 	// Response that answers the turn; nil if it ended before a run took it, or was told of in Turn.

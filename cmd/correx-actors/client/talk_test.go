@@ -374,3 +374,18 @@ func TestTalkIsNotSettledByATurnWhoseRunGoesOn(t *testing.T) {
 	require.Equal(t, "answered", settled.State)
 	require.NotNil(t, settled.Response, "the answer of the run, not the word that it was taken")
 }
+
+func TestTalkTellsOfAMergedTurnByTheAnswerThatItMissed(t *testing.T) {
+	t.Parallel()
+	talk := talking(t, client.TalkOptions{}, func(p *peer) {
+		p.subscribed(8)
+		p.taken("turn_2", "duplicate")
+		ask := expect[*protocol.GetTurn](p)
+		p.send(&protocol.Turn{ID: ask.ID, TurnID: "turn_2", State: "merged", RunID: "run", MergedInto: "turn_1", Content: "yes", Outcome: "completed"})
+		p.wait()
+	})
+	talk.Submit(&protocol.ChatInput{Text: "b"})
+	settled := until[*client.Settled](t, talk)
+	require.Equal(t, "answered", settled.State)
+	require.Equal(t, "yes", settled.Turn.Content)
+}

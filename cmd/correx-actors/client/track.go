@@ -195,11 +195,15 @@ func (t *Talk) found(ctx context.Context, f *protocol.Turn) error {
 	if !ended(f.State) {
 		return nil
 	}
-	if turn := t.turns.byID[f.TurnID]; turn != nil && f.Outcome == "" && (f.State == "merged" || f.State == "steered") {
-		turn.steered = f.SteeredInto // the run that took it goes on, and its RouterResponse comes
-		return nil
+	settled := &Settled{TurnID: f.TurnID, State: f.State, Reason: f.Reason, Turn: f}
+	if f.State == "merged" || f.State == "steered" { // another turn's run took it
+		if turn := t.turns.byID[f.TurnID]; turn != nil && f.Outcome == "" {
+			turn.steered = f.SteeredInto // the run goes on, and its RouterResponse comes
+			return nil
+		}
+		settled.State = stateOf(f.Outcome)
 	}
-	return t.settle(ctx, &Settled{TurnID: f.TurnID, State: f.State, Reason: f.Reason, Turn: f})
+	return t.settle(ctx, settled)
 }
 
 func (t *Talk) settle(ctx context.Context, s *Settled) error {

@@ -24,6 +24,9 @@ type Deps struct {
 	Core  core.Config
 	// Runner says how a run's actor is made.
 	Runner runner.Deps
+	// NewRunner describes the actor of an attempt, a child of its session that keeps the contract of runner.Runner; nil =
+	// runner.Props. An engine with a loop of its own brings one.
+	NewRunner func(core.RunOrder) *actor.Props
 	// Output bounds what is kept for subscribers that come back.
 	Output OutputConfig
 	// Idle is how long a session without work and subscribers stays in memory. Default 10 min.

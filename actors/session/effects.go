@@ -50,7 +50,11 @@ func (s *Session) startRun(ctx actor.Context, e core.StartRun) {
 	if s.runner != nil {
 		s.deps.Kernel.Tell(s.runner, runner.Cancel{Cause: core.CauseStopped})
 	}
-	s.runner = ctx.Spawn(runner.Props(s.deps.Runner, e.Order))
+	props := s.deps.NewRunner
+	if props == nil {
+		props = func(order core.RunOrder) *actor.Props { return runner.Props(s.deps.Runner, order) }
+	}
+	s.runner = ctx.Spawn(props(e.Order))
 	s.log.LogAttrs(context.Background(), slog.LevelDebug, "run started",
 		slog.String(messages.AttrRun, e.Order.RunID), slog.Uint64(messages.AttrAttempt, uint64(e.Order.Attempt)))
 }

@@ -167,12 +167,11 @@ func (s *Session) settleDrain() {
 		return
 	}
 	quiet := s.inflight == nil && len(s.pending) == 0
-	run := s.state.Ledger.Active
-	if s.drainAsked != nil && (s.stage != stageReady || quiet && run == nil) {
+	if s.drainAsked != nil && (s.stage != stageReady || quiet && !s.state.Running()) {
 		s.deps.Kernel.Tell(s.drainAsked, Drained{Key: s.key})
 		s.drainAsked = nil
 	}
-	if s.suspendTo != nil && (s.stage != stageReady || quiet && (run == nil || run.Suspended)) {
+	if s.suspendTo != nil && (s.stage != stageReady || quiet && !s.state.Running()) {
 		s.deps.Kernel.Tell(s.suspendTo, Suspended{Key: s.key})
 		s.suspendTo = nil
 	}

@@ -1,0 +1,143 @@
+package actors_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/correx/correx-actors/actors"
+	"github.com/correx/correx-actors/messages"
+	"github.com/correx/correx-actors/persistence"
+	"github.com/correx/correx-actors/testkit"
+)
+
+// I11: a subscriber that comes while others' commands share its append is told the numbers of its own place among them: what
+// comes after the resync goes on where that ended, and nothing is told twice.
+func TestSubscriberBetweenCommandsOfOneAppendSeesNoSeam(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *host) {
+		h.model.Otherwise(testkit.Stream("ok"))
+		h.end(h.submit("one").GetTurnId())
+		h.journal.Hold()
+		record := func() {
+			go func() {
+				_, _ = h.client.Record(t.Context(), key, nil, &messages.WorkflowCompleted{})
+			}()
+			synctest.Wait()
+		}
+		send := func(text string) {
+			go func() { _, _ = h.client.Submit(t.Context(), key, turn(text)) }()
+			synctest.Wait()
+		}
+		record() // in flight: what follows shares the next append
+		send("two")
+		subs := make(chan *actors.Subscription, 2)
+		for _, after := range []uint64{0, 1_000_000} {
+			go func() { subs <- h.subscribe(after) }()
+			synctest.Wait()
+		}
+		send("three")
+		h.journal.Release()
+		for range 2 {
+			sub := <-subs
+			last, next := uint64(0), sub.Start.GetNextSeq()
+			for _, item := range h.items(sub) {
+				switch m := item.(type) {
+				case *messages.DeliveryIntent:
+					require.Equal(t, last+1, m.GetSeq(), "%v", m)
+					last = m.GetSeq()
+				case *messages.Resync:
+					require.Equal(t, next-1, m.GetUpToSeq())
+					last = m.GetUpToSeq()
+				}
+			}
+			require.Greater(t, last, next)
+			sub.Close()
+		}
+	})
+}
+
+// I11: an activation that begins anew in place (a conflict, an outcome that stays unknown) is a seam for its subscribers as a
+// restart is: they are told of the gap, and get the end that was stored while nobody could know.
+func TestActivationThatBeginsAnewTellsItsSubscribers(t *testing.T) {
+	for name, fault := range map[string]func(*testkit.FaultyJournal){
+		"conflict": func(j *testkit.FaultyJournal) { j.ConflictNext() },
+		"unknown, stored": func(j *testkit.FaultyJournal) {
+			j.UnknownNext(true)
+			j.FailNext(20, persistence.ErrUnknown)
+		},
+		"unknown, not stored": func(j *testkit.FaultyJournal) { j.FailNext(20, persistence.ErrUnknown) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, h *host) {
+				gate := make(chan struct{})
+				h.model.Call(testkit.WaitFor(gate), testkit.Stream("one")).Otherwise(testkit.Stream("again"))
+				accepted := h.submit("hi", steering)
+				sub := h.subscribe(0)
+				defer sub.Close()
+				synctest.Wait()
+				fault(h.journal)
+				close(gate)
+				responses, resyncs := 0, 0
+				for last := uint64(0); responses == 0; {
+					item, err := sub.Next(t.Context())
+					require.NoError(t, err)
+					switch m := item.(type) {
+					case *messages.DeliveryIntent:
+						if _, ok := m.Intent().(*messages.RouterResponse); ok {
+							responses++
+							require.Greater(t, m.GetSeq(), last)
+							break // one of before the gap keeps its number
+						}
+						require.Equal(t, last+1, m.GetSeq(), "a seam that nobody told of: %v", m)
+						last = m.GetSeq()
+					case *messages.Resync:
+						resyncs++
+						last = m.GetUpToSeq()
+					}
+				}
+				for _, item := range h.items(sub) {
+					if m, ok := item.(*messages.DeliveryIntent); ok {
+						require.NotContains(t, showIntent(m.Intent()), "response", "told twice")
+					}
+					if _, ok := item.(*messages.Resync); ok {
+						resyncs++
+					}
+				}
+				require.Positive(t, resyncs)
+				h.end(accepted.GetTurnId())
+				require.Equal(t, []string{"hi"}, h.notes())
+			})
+		})
+	}
+}
+
+// A stop that comes while sessions still recover starts nothing and counts no attempt: the open work is the next start's.
+func TestStopDuringRecoveryLeavesOpenWorkToTheNextStart(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *host) {
+		h.model.Call(testkit.HangUntilCancel()).Otherwise(testkit.Stream("at last"))
+		first, second := h.submit("one", steering), h.submit("two")
+		synctest.Wait()
+		for range 5 {
+			h.stop()
+			next := start(t, h.journal, h.model, nil)
+			*h = *next
+			h.journal.FailClaims(1, persistence.ErrUnavailable)
+			h.activate()
+			synctest.Wait()
+			begin := time.Now()
+			require.NoError(t, h.dir.Drain(t.Context(), t.Context()))
+			require.Zero(t, time.Since(begin), "nothing runs, so nothing is waited for")
+			time.Sleep(time.Minute) // the claim comes through
+			h.model.ExpectCalls(1)
+			_, err := h.client.Submit(t.Context(), key, turn("three"))
+			requireCode(t, messages.CodeDraining, err)
+			require.NoError(t, h.dir.Drain(t.Context(), t.Context()))
+		}
+		*h = *h.restart()
+		require.Equal(t, "at last", h.end(first.GetTurnId()).GetContent())
+		require.Equal(t, "at last", h.end(second.GetTurnId()).GetContent())
+		require.Equal(t, []string{"one"}, h.notes())
+	})
+}

@@ -14,7 +14,7 @@ import (
 // table is the directory's actor: the only one that starts sessions, passes requests to them and lets them end.
 type table struct {
 	sys  *kernel.System
-	deps session.Deps
+	deps *session.Deps
 	log  *slog.Logger
 
 	byKey map[messages.Key]*entry
@@ -45,7 +45,7 @@ type gathering struct {
 	waiting map[messages.Key]bool
 }
 
-func newTable(sys *kernel.System, deps session.Deps) *table {
+func newTable(sys *kernel.System, deps *session.Deps) *table {
 	return &table{
 		sys: sys, deps: deps, log: deps.Log, byKey: make(map[messages.Key]*entry), byPID: make(map[string]messages.Key),
 		draining: new(atomic.Bool),

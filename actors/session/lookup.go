@@ -83,7 +83,7 @@ func (s *Session) looked(ctx actor.Context, m looked) {
 	p.looked = true
 	if m.err != nil {
 		s.log.LogAttrs(context.Background(), slog.LevelWarn, "index look-up failed", slog.Any(messages.AttrError, m.err))
-		s.pending = s.pending[1:]
+		s.pop()
 		s.refuse(p, readFailure(m.err))
 		s.drive(ctx)
 		return

@@ -45,7 +45,7 @@ func (s *Session) recover() {
 }
 
 // load claims first, so that nothing can be written behind the replay's back (I12).
-func load(ctx context.Context, deps Deps, key messages.Key) (core.State, uint64, error) {
+func load(ctx context.Context, deps *Deps, key messages.Key) (core.State, uint64, error) {
 	claim, err := deps.Journal.Claim(ctx, key, deps.Owner)
 	if err != nil {
 		return core.State{}, 0, err

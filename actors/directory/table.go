@@ -2,6 +2,7 @@ package directory
 
 import (
 	"log/slog"
+	"maps"
 	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -19,6 +20,8 @@ type table struct {
 
 	byKey map[messages.Key]*entry
 	byPID map[string]messages.Key
+	// peak is the most entries since the maps were made: Go's maps never shrink, so they are made anew after a crowd has left.
+	peak int
 
 	// draining is read by sessions that start meanwhile.
 	draining *atomic.Bool
@@ -107,6 +110,7 @@ func (t *table) find(ctx actor.Context, key messages.Key) *entry {
 	e := &entry{pid: ctx.Spawn(session.Props(t.deps, key, t.draining))}
 	t.byKey[key] = e
 	t.byPID[e.pid.GetId()] = key
+	t.peak = max(t.peak, len(t.byKey))
 	return e
 }
 
@@ -138,9 +142,23 @@ func (t *table) ended(ctx actor.Context, who *actor.PID) {
 	e := t.byKey[key]
 	delete(t.byPID, who.GetId())
 	delete(t.byKey, key)
+	t.shrink()
 	t.drain.done(t.sys, key)
 	t.suspend.done(t.sys, key)
 	t.release(ctx, e.held)
+}
+
+// smallTable is not worth shrinking.
+const smallTable = 1024
+
+func (t *table) shrink() {
+	if t.peak < smallTable || len(t.byKey)*8 > t.peak {
+		return
+	}
+	byKey, byPID := make(map[messages.Key]*entry, len(t.byKey)), make(map[string]messages.Key, len(t.byPID))
+	maps.Copy(byKey, t.byKey)
+	maps.Copy(byPID, t.byPID)
+	t.byKey, t.byPID, t.peak = byKey, byPID, len(byKey)
 }
 
 func (t *table) release(ctx actor.Context, waiting []held) {

@@ -39,7 +39,7 @@ func attempt(ctx context.Context, deps *Deps, order core.RunOrder, report *repor
 		}
 		log.LogAttrs(ctx, slog.LevelInfo, "run ended", slog.String(messages.AttrOutcome, string(end.Outcome)),
 			slog.String(messages.AttrCode, end.Error.GetCode()), slog.Int(messages.AttrBytes, len(end.Content)),
-			slog.Duration(messages.AttrDuration, time.Since(begin)))
+			slog.Int64(messages.AttrDuration, time.Since(begin).Milliseconds()))
 	}()
 	pack := Pack(deps, order)
 	if pack.Overflow {

@@ -78,7 +78,7 @@ func (s *Session) recovered(ctx actor.Context, m recovered) {
 	s.timers.retry.reset()
 	s.log.LogAttrs(context.Background(), slog.LevelDebug, "session started",
 		slog.Uint64(messages.AttrEventHead, m.state.Router.EventSequence), slog.Uint64(messages.AttrLedger, m.state.Ledger.Head),
-		slog.Uint64(messages.AttrEpoch, m.epoch), slog.Duration(messages.AttrDuration, m.took))
+		slog.Uint64(messages.AttrEpoch, m.epoch), slog.Int64(messages.AttrDuration, m.took.Milliseconds()))
 	first := &pending{cmd: core.Recover{Epoch: m.epoch, Draining: s.draining}, internal: true}
 	s.pending = slices.Insert(s.pending, 0, first)
 	s.drive(ctx)

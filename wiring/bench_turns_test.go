@@ -49,7 +49,7 @@ func startServer(b *testing.B, provider string) string {
 	b.Helper()
 	cfg := wiring.DefaultConfig()
 	cfg.Listen, cfg.DataDir = "127.0.0.1:0", b.TempDir()
-	cfg.Provider, cfg.OpenAI.BaseURL, cfg.OpenAI.Model = "openai", provider, llmserver.Model
+	cfg.Provider, cfg.OpenAI.BaseURL, cfg.OpenAI.Model = "openai", wiring.URL(provider), llmserver.Model
 	cfg.Log.Level = "error"
 	var addr net.Addr
 	app := fx.New(wiring.Module(cfg), fx.NopLogger, fx.Invoke(func(lc fx.Lifecycle, g *gateway.Gateway) {

@@ -141,3 +141,28 @@ func TestStopDuringRecoveryLeavesOpenWorkToTheNextStart(t *testing.T) {
 		require.Equal(t, []string{"one"}, h.notes())
 	})
 }
+
+// While the journal takes nothing, the end of a run is tried again, and commands behind it are refused in time and for good:
+// also those that would first have to be looked up.
+func TestCommandsBehindAnEndThatCannotBeStoredAreRefused(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *host) {
+		gate := make(chan struct{})
+		h.model.Call(testkit.WaitFor(gate), testkit.Stream("one")).Otherwise(testkit.Stream("two"))
+		accepted := h.submit("hi", steering)
+		synctest.Wait()
+		h.journal.FailNext(20, persistence.ErrFull)
+		close(gate)
+		time.Sleep(10 * time.Second)
+		for _, change := range []func(*messages.SubmitTurn){keyed("k"), steering} {
+			begin := time.Now()
+			_, err := h.client.Submit(t.Context(), key, turn("more", change))
+			requireCode(t, messages.CodeUnavailable, err)
+			require.LessOrEqual(t, time.Since(begin), 5*time.Second)
+		}
+		require.Equal(t, "one", h.end(accepted.GetTurnId()).GetContent())
+		_, err := h.client.TurnByKey(t.Context(), key, "k")
+		requireCode(t, messages.CodeUnknownTurn, err)
+		require.Equal(t, "started", h.submit("more", keyed("k")).GetDisposition())
+		require.Equal(t, []string{"hi"}, h.notes())
+	})
+}

@@ -1,6 +1,7 @@
 package actors_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/correx/correx-actors/actors"
+	"github.com/correx/correx-actors/actors/session"
 	"github.com/correx/correx-actors/messages"
 	"github.com/correx/correx-actors/persistence"
 	"github.com/correx/correx-actors/testkit"
@@ -164,5 +166,54 @@ func TestCommandsBehindAnEndThatCannotBeStoredAreRefused(t *testing.T) {
 		requireCode(t, messages.CodeUnknownTurn, err)
 		require.Equal(t, "started", h.submit("more", keyed("k")).GetDisposition())
 		require.Equal(t, []string{"hi"}, h.notes())
+	})
+}
+
+// slowIndex is a journal whose index takes its time.
+type slowIndex struct{ persistence.Journal }
+
+func (j slowIndex) Lookup(ctx context.Context, key messages.Key, index persistence.Index, name string) ([]byte, bool, error) {
+	time.Sleep(time.Second)
+	return j.Journal.Lookup(ctx, key, index, name)
+}
+
+// No command is lost by a passivation, or by the end of its session, while its answer is looked up.
+func TestQuestionUnderWayOutlivesItsSession(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *host) {
+		h.model.Otherwise(testkit.Stream("ok"))
+		id := h.submit("one", keyed("k")).GetTurnId()
+		h.end(id)
+		h.stop()
+		*h = *start(t, h.journal, h.model, func(d *session.Deps) {
+			d.Idle = 10 * time.Millisecond
+			d.Journal = slowIndex{d.Journal}
+		})
+		ask := map[string]func(context.Context) (*messages.TurnStatus, error){
+			"by id":  func(ctx context.Context) (*messages.TurnStatus, error) { return h.client.Turn(ctx, key, id) },
+			"by key": func(ctx context.Context) (*messages.TurnStatus, error) { return h.client.TurnByKey(ctx, key, "k") },
+		}
+		for name, turn := range ask {
+			_, err := h.client.State(t.Context(), key)
+			require.NoError(t, err)
+			within, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			status, err := turn(within)
+			cancel()
+			require.NoError(t, err, name)
+			require.Equal(t, "answered", status.GetState())
+		}
+		time.Sleep(time.Minute)
+		active, err := h.dir.Active(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, active, "afterwards it is passivated as any other")
+
+		refused := make(chan error, 1)
+		go func() {
+			_, err := h.client.Turn(t.Context(), key, id)
+			refused <- err
+		}()
+		synctest.Wait()
+		require.NoError(t, h.dir.Stop(t.Context()))
+		require.True(t, requireCode(t, messages.CodeUnavailable, <-refused).GetRetryable())
+		time.Sleep(time.Second) // the index answers a session that is gone
 	})
 }

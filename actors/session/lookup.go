@@ -83,7 +83,7 @@ func (s *Session) looked(ctx actor.Context, m looked) {
 	p.looked = true
 	if m.err != nil {
 		s.log.LogAttrs(context.Background(), slog.LevelWarn, "index look-up failed", slog.Any(messages.AttrError, m.err))
-		s.pop()
+		s.pending = s.pending[1:]
 		s.refuse(p, readFailure(m.err))
 		s.drive(ctx)
 		return
@@ -145,7 +145,6 @@ func readFailure(err error) *messages.Failure {
 
 // turnFound is what the index said for a GetTurn.
 type turnFound struct {
-	life  *life
 	from  *pending
 	asked *messages.GetTurn
 	hit   *core.Prior
@@ -178,20 +177,26 @@ func (s *Session) getTurn(p *pending, m *messages.GetTurn, tries int) {
 		s.answer(p, &messages.TurnFound{Turn: status})
 		return
 	}
-	deps, session, life, self := s.deps, s.key, s.life, s.self
+	s.finding[p] = struct{}{}
+	deps, session, self := s.deps, s.key, s.self
 	go func() {
 		hit, err := find(context.Background(), deps.Journal, session, wanted{key: key, turn: id})
-		deps.Kernel.Tell(self, turnFound{life: life, from: p, asked: m, hit: hit, err: err, tries: tries})
+		deps.Kernel.Tell(self, turnFound{from: p, asked: m, hit: hit, err: err, tries: tries})
 	}()
 }
 
-func (s *Session) turnFound(m turnFound) {
+func (s *Session) turnFound(ctx actor.Context, m turnFound) {
+	if _, waits := s.finding[m.from]; !waits {
+		return // an earlier incarnation has refused it
+	}
+	delete(s.finding, m.from)
+	defer s.settle(ctx)
 	switch {
 	case m.err != nil:
 		s.answer(m.from, readFailure(m.err))
 	case m.hit == nil:
 		s.answer(m.from, unknownTurn())
-	case !messages.TurnState(m.hit.Status.GetState()).Ended() && m.life == s.life && m.tries < maxTurnTries:
+	case !messages.TurnState(m.hit.Status.GetState()).Ended() && m.tries < maxTurnTries:
 		// Its admission or its end is stored and not yet in the state: look again.
 		s.getTurn(m.from, m.asked, m.tries+1)
 	default:

@@ -34,7 +34,7 @@ const (
 
 // Session is the actor of one session. Its fields are touched by Receive only.
 type Session struct {
-	deps *Deps // shared by all sessions of the process
+	deps Deps
 	key  messages.Key
 	log  *slog.Logger
 
@@ -52,6 +52,8 @@ type Session struct {
 	inflight *batch
 	// blocked: nothing is decided now; the first command waits for an index look-up, or for a pause after a failed append.
 	blocked bool
+	// finding are the commands whose answer is looked up in the index, without holding up any other.
+	finding map[*pending]struct{}
 
 	output      *output
 	subscribers map[string]*subscriber
@@ -68,7 +70,7 @@ type Session struct {
 type life struct{ _ byte }
 
 // Props describes the actor of a session. Draining tells an incarnation at its start that the process is shutting down.
-func Props(deps *Deps, key messages.Key, draining *atomic.Bool) *actor.Props {
+func Props(deps Deps, key messages.Key, draining *atomic.Bool) *actor.Props {
 	return deps.Kernel.Props(func() actor.Actor { return newSession(deps, key, draining) }, kernel.PropsOptions{
 		Supervisor: kernel.Backoff{Limit: 1, OnFailure: func(child *actor.PID, reason any, _ int) {
 			deps.Log.Error("runner panicked", slog.String(messages.AttrActor, child.GetId()), slog.Any(messages.AttrReason, reason))
@@ -76,13 +78,14 @@ func Props(deps *Deps, key messages.Key, draining *atomic.Bool) *actor.Props {
 	})
 }
 
-func newSession(deps *Deps, key messages.Key, draining *atomic.Bool) *Session {
+func newSession(deps Deps, key messages.Key, draining *atomic.Bool) *Session {
 	return &Session{
 		deps:     deps,
 		key:      key,
 		log:      deps.Log.With(slog.String(messages.AttrSession, string(key.Session))),
 		life:     new(life),
 		state:    core.New(key),
+		finding:  make(map[*pending]struct{}),
 		draining: draining.Load(),
 	}
 }
@@ -101,7 +104,7 @@ func (s *Session) Receive(ctx actor.Context) {
 	case looked:
 		s.looked(ctx, m)
 	case turnFound:
-		s.turnFound(m)
+		s.turnFound(ctx, m)
 	case core.RunPhased:
 		s.report(ctx, m)
 	case core.RunStreamed:
@@ -160,6 +163,10 @@ func (s *Session) takeWaiting() []*pending {
 	}
 	all = append(all, s.pending...)
 	s.pending = nil
+	for p := range s.finding {
+		all = append(all, p)
+	}
+	clear(s.finding)
 	return all
 }
 

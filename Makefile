@@ -35,7 +35,6 @@ VULN_DB ?=
 RACE := $(shell [ "$$($(GO) env CGO_ENABLED)" = 1 ] && command -v $$($(GO) env CC) >/dev/null 2>&1 && echo -race)
 TEST := $(GO) test $(RACE) -shuffle=on
 
-FUZZ_FILES = $(shell grep -rlE '^func Fuzz' --include='*_test.go' .)
 REWRITE_PKGS = $(shell grep -rl 'cockroachdb/datadriven"' --include='*_test.go' . | xargs -r -n1 dirname | sort -u)
 PEERS := testkit/peers
 LLMOCK := $(CURDIR)/$(PEERS)/node_modules/.bin/llmock
@@ -54,7 +53,7 @@ run: ## Start the server (ARGS="…" are its flags)
 
 .PHONY: build
 build: ## Build bin/correx-actors
-	$(GO) build -trimpath -o $(BINARY) ./cmd/correx-actors
+	$(GO) build -o $(BINARY) ./cmd/correx-actors
 
 ##@ Test
 
@@ -65,7 +64,7 @@ test: ## Run all tests, with the race detector where there is a C compiler
 
 .PHONY: test-aimock
 test-aimock: ## Run the tests against an independent model server (needs npm)
-	@if ! command -v npm >/dev/null 2>&1; then \
+	@if ! { command -v npm && node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)'; } >/dev/null 2>&1; then \
 		echo "NOT RUN: the tests against @copilotkit/aimock need npm with Node 20.15 or newer; install them and run 'make test-aimock' again" >&2; \
 		exit 1; \
 	fi
@@ -74,16 +73,11 @@ test-aimock: ## Run the tests against an independent model server (needs npm)
 
 .PHONY: fuzz
 fuzz: ## Fuzz each target for FUZZTIME (30s)
-	@for file in $(FUZZ_FILES); do \
-		for target in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]+)\(.*/\1/p' $$file); do \
-			echo "== $$target in $$(dirname $$file)"; \
-			$(GO) test -run "^$$target$$" -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$(dirname $$file); \
-		done; \
-	done
+	@.ci/fuzz $(FUZZTIME)
 
 .PHONY: fuzz-short
 fuzz-short: ## Fuzz each target for five seconds
-	@$(MAKE) --no-print-directory fuzz FUZZTIME=5s
+	@.ci/fuzz 5s
 
 .PHONY: soak
 soak: ## Long walks of the rules, then the tests of all that runs at once SOAK_COUNT (50) times

@@ -106,6 +106,19 @@ func TestFilesAreShort(t *testing.T) {
 	}
 }
 
+// A duration logged as it is becomes a number of nanoseconds in JSON, under a key that promises milliseconds.
+func TestDurationsAreLoggedInMilliseconds(t *testing.T) {
+	t.Parallel()
+	for _, file := range readSources(t) {
+		if file.test() {
+			continue
+		}
+		content, err := os.ReadFile(file.Path)
+		require.NoError(t, err)
+		require.NotContains(t, string(content), "slog.Duration(", "%s: want slog.Int64 of its Milliseconds", file.Path)
+	}
+}
+
 func tooLong(s source) string {
 	limit := maxProductLines
 	if s.test() {

@@ -69,7 +69,7 @@ func TestSessionKitFailsWithTheCommandsThatLedToIt(t *testing.T) {
 	require.Contains(t, fake.fails(func() { kit.Given(&messages.WorkflowCompleted{}) }), "Given after the first command")
 	text := fake.fails(func() { kit.Run(session.Submit{Request: &messages.SubmitTurn{Text: "two"}, TurnID: "turn_1"}) })
 	require.Contains(t, text, "session kit: turn turn_1 is admitted a second time\nthe last commands were:")
-	require.Contains(t, text, "00:00:00.000 session.Recover{Epoch:1}")
+	require.Contains(t, text, "00:00:00.000 session.Recover{Epoch:1 Draining:false}")
 	require.Contains(t, text, `session.Submit{Request:text:"one"`)
 	require.Contains(t, fake.fails(func() { testkit.NewSessionKit(fake, testkit.WithConfig(session.Config{})) }), "keep_last is 0")
 }

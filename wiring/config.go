@@ -116,7 +116,7 @@ type Journal struct {
 
 // OpenAI is the OpenAI-compatible provider.
 type OpenAI struct {
-	BaseURL string `koanf:"base_url" doc:"endpoint up to and without /chat/completions; also OPENAI_BASE_URL" default:"https://api.openai.com/v1"`
+	BaseURL URL    `koanf:"base_url" doc:"endpoint up to and without /chat/completions; also OPENAI_BASE_URL" default:"https://api.openai.com/v1"`
 	Model   string `koanf:"model" doc:"model of turns and sessions that name none"`
 	APIKey  Secret `koanf:"api_key" doc:"key; also OPENAI_API_KEY, or the path of a file with it as openai.api_key_file or OPENAI_API_KEY_FILE"`
 }
@@ -208,7 +208,7 @@ func (c Config) Validate() error {
 	if err := origins.Validate(); err != nil {
 		refuse("origins", "%v", err)
 	}
-	if err := (openai.Config{BaseURL: c.OpenAI.BaseURL}).Validate(); err != nil {
+	if err := (openai.Config{BaseURL: string(c.OpenAI.BaseURL)}).Validate(); err != nil {
 		refuse("openai.base_url", "%v", err)
 	}
 	if err := (openai.Config{APIKey: string(c.OpenAI.APIKey)}).Validate(); err != nil {
@@ -238,7 +238,7 @@ func (c Config) openAIConfigured() bool { return c.OpenAI.APIKey != "" || c.Open
 
 func (c Config) openAI(log *slog.Logger) openai.Config {
 	return openai.Config{
-		BaseURL:        c.OpenAI.BaseURL,
+		BaseURL:        string(c.OpenAI.BaseURL),
 		APIKey:         string(c.OpenAI.APIKey),
 		Model:          c.OpenAI.Model,
 		ConnectTimeout: c.Runs.ConnectTimeout,

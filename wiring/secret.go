@@ -1,6 +1,10 @@
 package wiring
 
-import "log/slog"
+import (
+	"log/slog"
+	"strconv"
+	"strings"
+)
 
 // hidden stands for a secret wherever it would be shown.
 const hidden = "********"
@@ -24,3 +28,34 @@ func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // LogValue hides the secret from logs.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// URL is an address that may hold a user and password: printed, logged or marshaled these are a row of stars.
+type URL string
+
+// String hides the user and password. It takes what is no address as well, since faults show their values.
+func (u URL) String() string {
+	scheme, rest, found := strings.Cut(string(u), "://")
+	if !found {
+		scheme, rest = "", string(u)
+	} else {
+		scheme += "://"
+	}
+	authority := rest
+	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
+		authority = rest[:end]
+	}
+	at := strings.LastIndexByte(authority, '@')
+	if at < 0 {
+		return string(u)
+	}
+	return scheme + hidden + rest[at:]
+}
+
+// GoString hides the user and password from %#v.
+func (u URL) GoString() string { return strconv.Quote(u.String()) }
+
+// MarshalText hides the user and password from JSON and YAML.
+func (u URL) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
+
+// LogValue hides the user and password from logs.
+func (u URL) LogValue() slog.Value { return slog.StringValue(u.String()) }

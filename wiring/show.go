@@ -29,7 +29,7 @@ func (c Config) tree() map[string]any {
 	for _, f := range fields {
 		v := f.value(c)
 		switch f.kind() {
-		case "duration", "secret":
+		case "duration", "secret", "string": // a string may be a URL, which hides its user
 			v = text(v)
 		}
 		flat[f.key] = v
@@ -82,6 +82,7 @@ func (s section) section(name string) section {
 func (f field) schema() (*jsonschema.Schema, error) {
 	s, err := jsonschema.ForType(f.typ, &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[Secret](): {Type: "string"},
+		reflect.TypeFor[URL]():    {Type: "string"},
 	}})
 	if err != nil {
 		return nil, err

@@ -27,6 +27,7 @@ func TestShownConfigurationLoadsAgainAndHidesSecrets(t *testing.T) {
 	require.Equal(t, cfg, again.Config)
 
 	cfg.OpenAI.APIKey = "sk-secret"
+	cfg.OpenAI.BaseURL = "https://ada:pw-secret@models.example/v1"
 	shown, err = cfg.YAML()
 	require.NoError(t, err)
 	asJSON, err := json.Marshal(cfg)
@@ -39,8 +40,25 @@ func TestShownConfigurationLoadsAgainAndHidesSecrets(t *testing.T) {
 		string(shown), string(asJSON), log.String(), fmt.Sprintf("%v %+v %#v %s", cfg, cfg, cfg, cfg.OpenAI.APIKey),
 	} {
 		require.NotContains(t, text, "sk-secret")
+		require.NotContains(t, text, "pw-secret")
 		require.Contains(t, text, "********")
 	}
+}
+
+func TestURLsHideTheirUser(t *testing.T) {
+	t.Parallel()
+	for given, want := range map[wiring.URL]string{
+		"":                                 "",
+		"https://models.example/v1":        "https://models.example/v1",
+		"https://models.example/v1@2?a=@b": "https://models.example/v1@2?a=@b",
+		"https://ada:p@w@models.example/1": "https://********@models.example/1",
+		"http://token@127.0.0.1:8080":      "http://********@127.0.0.1:8080",
+		"ada:pw@models.example/v1":         "********@models.example/v1",
+	} {
+		require.Equal(t, want, given.String())
+	}
+	_, err := wiring.Load(wiring.Sources{Environ: []string{"HOME=/h", "OPENAI_BASE_URL=ftp://ada:pw-secret@models.example"}})
+	require.ErrorContains(t, err, `setting openai.base_url is "ftp://********@models.example" (from OPENAI_BASE_URL): `)
 }
 
 func TestSchemaTakesTheDefaultsAndRefusesUnknownNames(t *testing.T) {

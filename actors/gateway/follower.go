@@ -56,7 +56,7 @@ func (f *follower) Receive(ctx actor.Context) {
 		}
 	case *messages.DeliveryIntent:
 		f.item(m)
-	case *session.Lost, *actor.Stopping, *actor.Restarting:
+	case *session.Lost, *messages.Resync, *actor.Stopping, *actor.Restarting: // the end may have been told to nobody
 		f.found(turnEnd{})
 	}
 }

@@ -149,6 +149,29 @@ func TestHTTPWaitGoesOnThroughARestart(t *testing.T) {
 	})
 }
 
+// The end of a waiting turn is stored, but the journal cannot say so: the session begins anew, and has nobody told.
+func TestHTTPWaitLearnsOfAnEndWhoseOutcomeWasUnknown(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *server, _ *pipes) {
+		s.model.Call(testkit.HangUntilCancel())
+		s.call(http.MethodPost, "/v1/sessions/s1/turns", `{"text":"first"}`)
+		answered := make(chan frame, 1)
+		go func() {
+			_, f, _ := s.call(http.MethodPost, "/v1/sessions/s1/turns?wait=5m", `{"text":"hi","idempotency_key":"k"}`)
+			answered <- f
+		}()
+		synctest.Wait()
+		_, turn, _ := s.call(http.MethodPost, "/v1/sessions/s1/turns", `{"text":"hi","idempotency_key":"k"}`)
+		s.journal.UnknownNext(true)
+		s.journal.FailNext(20, persistence.ErrUnknown)
+		begun := time.Now()
+		status, _, _ := s.call(http.MethodPost, "/v1/sessions/s1/abort", `{"scope":"turn","turn_id":"`+turn.text("turn_id")+`"}`)
+		require.Equal(t, http.StatusServiceUnavailable, status)
+		f := <-answered
+		require.Equal(t, "cancelled", f.text("state"), "%v", f)
+		require.Less(t, time.Since(begun), 2*time.Minute)
+	})
+}
+
 func TestAnEventStreamGoesOnThroughARestart(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, _ *pipes) {
 		s.call(http.MethodPost, "/v1/sessions/s1/events", `{"events":[{"type":"one"}]}`)

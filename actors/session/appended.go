@@ -87,25 +87,34 @@ func waiting(b *batch) []*pending {
 	return all
 }
 
-// notStored refuses the commands from outside and keeps our own for another try: the end of a run is never dropped. The
-// state stays as it was. There is no restart: that would make an overload worse.
+// notStored refuses the commands from outside and keeps our own for another try: the end of a run is never dropped. What
+// waits behind our own is refused as well when the journal takes nothing: nobody knows for how long. The state stays as it
+// was. There is no restart: that would make an overload worse.
 func (s *Session) notStored(ctx actor.Context, b *batch, f *messages.Failure) {
 	s.inflight = nil
-	var again []*pending
-	for _, p := range waiting(b) {
-		if p.internal {
-			again = append(again, p)
-			continue
-		}
-		s.refuse(p, f)
-	}
-	s.pending = append(again, s.pending...)
+	again := s.refuseOutside(waiting(b), f)
 	if len(again) == 0 {
 		s.drive(ctx)
 		return
 	}
+	if f.GetRetryable() {
+		s.pending = s.refuseOutside(s.pending, f)
+	}
+	s.pending = append(again, s.pending...)
 	s.blocked = true // nothing is decided until the pause is over
 	s.arm(due{life: s.life, what: dueRetry}, s.timers.retry.next())
+}
+
+// refuseOutside refuses the commands from outside and gives the others.
+func (s *Session) refuseOutside(commands []*pending, f *messages.Failure) (own []*pending) {
+	for _, p := range commands {
+		if p.internal {
+			own = append(own, p)
+			continue
+		}
+		s.refuse(p, f)
+	}
+	return own
 }
 
 // shrink takes the answer out of the end of a run that the journal can never take: better a run that failed than one that

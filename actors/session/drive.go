@@ -101,10 +101,11 @@ func (s *Session) send(b *batch) {
 	})
 }
 
-// apply makes the batch the truth: state, then for each command its reply and its effects.
+// apply makes the batch the truth: for each command the state that it leads to, its reply and its effects. The state goes on
+// step by step, so that a subscriber is told the numbers of its own place in the batch (I11).
 func (s *Session) apply(ctx actor.Context, b *batch) {
-	s.state = b.next
 	for _, step := range b.steps {
+		s.state = step.decision.Next
 		if step.from.applied != nil && !isFailure(step.decision.Reply) {
 			step.from.applied(ctx)
 		}

@@ -96,7 +96,7 @@ func (s *Session) due(ctx actor.Context, d due) {
 
 // idle says whether ending now would disturb nobody.
 func (s *Session) idle() bool {
-	return s.inflight == nil && !s.blocked && len(s.pending) == 0 && s.runner == nil && len(s.subscribers) == 0 &&
+	return s.inflight == nil && !s.blocked && len(s.pending) == 0 && len(s.finding) == 0 && s.runner == nil && len(s.subscribers) == 0 &&
 		(s.stage == stageRefusing || s.stage == stageReady && !s.state.Ledger.Open())
 }
 
@@ -167,12 +167,11 @@ func (s *Session) settleDrain() {
 		return
 	}
 	quiet := s.inflight == nil && len(s.pending) == 0
-	run := s.state.Ledger.Active
-	if s.drainAsked != nil && (s.stage != stageReady || quiet && run == nil) {
+	if s.drainAsked != nil && (s.stage != stageReady || quiet && !s.state.Running()) {
 		s.deps.Kernel.Tell(s.drainAsked, Drained{Key: s.key})
 		s.drainAsked = nil
 	}
-	if s.suspendTo != nil && (s.stage != stageReady || quiet && (run == nil || run.Suspended)) {
+	if s.suspendTo != nil && (s.stage != stageReady || quiet && !s.state.Running()) {
 		s.deps.Kernel.Tell(s.suspendTo, Suspended{Key: s.key})
 		s.suspendTo = nil
 	}

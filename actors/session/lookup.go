@@ -155,7 +155,6 @@ func readFailure(err error) *messages.Failure {
 
 // turnFound is what the index said for a GetTurn.
 type turnFound struct {
-	life  *life
 	from  *pending
 	asked *messages.GetTurn
 	hit   *core.Prior
@@ -188,20 +187,26 @@ func (s *Session) getTurn(p *pending, m *messages.GetTurn, tries int) {
 		s.answer(p, &messages.TurnFound{Turn: status})
 		return
 	}
-	deps, session, life, self := s.deps, s.key, s.life, s.self
+	s.finding[p] = struct{}{}
+	deps, session, self := s.deps, s.key, s.self
 	go func() {
 		hit, err := find(context.Background(), deps.Journal, session, wanted{key: key, turn: id})
-		deps.Kernel.Tell(self, turnFound{life: life, from: p, asked: m, hit: hit, err: err, tries: tries})
+		deps.Kernel.Tell(self, turnFound{from: p, asked: m, hit: hit, err: err, tries: tries})
 	}()
 }
 
-func (s *Session) turnFound(m turnFound) {
+func (s *Session) turnFound(ctx actor.Context, m turnFound) {
+	if _, waits := s.finding[m.from]; !waits {
+		return // an earlier incarnation has refused it
+	}
+	delete(s.finding, m.from)
+	defer s.settle(ctx)
 	switch {
 	case m.err != nil:
 		s.answer(m.from, readFailure(m.err))
 	case m.hit == nil:
 		s.answer(m.from, unknownTurn())
-	case !messages.TurnState(m.hit.Status.GetState()).Ended() && m.life == s.life && m.tries < maxTurnTries:
+	case !messages.TurnState(m.hit.Status.GetState()).Ended() && m.tries < maxTurnTries:
 		// Its admission or its end is stored and not yet in the state: look again.
 		s.getTurn(m.from, m.asked, m.tries+1)
 	default:
@@ -215,7 +220,6 @@ func unknownTurn() *messages.Failure {
 
 // explained is what the index said for an Explain.
 type explained struct {
-	life *life
 	from *pending
 	cmd  core.Submit
 	err  error
@@ -235,15 +239,21 @@ func (s *Session) explain(p *pending, m *messages.Explain) {
 		s.answer(p, core.Explain(s.state, s.deps.Core, cmd, s.now()))
 		return
 	}
-	deps, key, life, self := s.deps, s.key, s.life, s.self
+	s.finding[p] = struct{}{}
+	deps, key, self := s.deps, s.key, s.self
 	go func() {
 		hit, err := find(context.Background(), deps.Journal, key, name)
 		cmd.Prior = hit
-		deps.Kernel.Tell(self, explained{life: life, from: p, cmd: cmd, err: err})
+		deps.Kernel.Tell(self, explained{from: p, cmd: cmd, err: err})
 	}()
 }
 
-func (s *Session) explained(m explained) {
+func (s *Session) explained(ctx actor.Context, m explained) {
+	if _, waits := s.finding[m.from]; !waits {
+		return // an earlier incarnation has refused it
+	}
+	delete(s.finding, m.from)
+	defer s.settle(ctx)
 	if m.err != nil {
 		s.answer(m.from, readFailure(m.err))
 		return

@@ -33,6 +33,7 @@ func (s *Session) recover() {
 	// What an earlier recovery left undone is decided anew.
 	s.pending = slices.DeleteFunc(s.pending, func(p *pending) bool {
 		_, again := p.cmd.(core.Recover)
+		p.looked = false // the index is asked anew: what it said is older than what the replay finds
 		return again
 	})
 	deps, key, life, self := s.deps, s.key, s.life, s.self
@@ -69,18 +70,17 @@ func (s *Session) recovered(ctx actor.Context, m recovered) {
 		s.recoveryFailed(ctx, m.err)
 		return
 	}
+	published := max(s.state.Live.NextSeq, 1) - 1
 	s.state, s.stage = m.state, stageReady
-	s.state.Live.Epoch = m.epoch
+	s.state.Live.Epoch, s.state.Live.NextSeq = m.epoch, m.state.Ledger.OutputReserved+1
 	s.output = newOutput(s.deps.Output)
+	s.carryOver(published)
 	s.timers.retry.reset()
 	s.log.LogAttrs(context.Background(), slog.LevelDebug, "session started",
 		slog.Uint64(messages.AttrEventHead, m.state.Router.EventSequence), slog.Uint64(messages.AttrLedger, m.state.Ledger.Head),
 		slog.Uint64(messages.AttrEpoch, m.epoch), slog.Duration(messages.AttrDuration, m.took))
-	first := []*pending{{cmd: core.Recover{Epoch: m.epoch}, internal: true}}
-	if s.draining {
-		first = append(first, &pending{cmd: core.Drain{}, internal: true})
-	}
-	s.pending = append(first, s.pending...)
+	first := &pending{cmd: core.Recover{Epoch: m.epoch, Draining: s.draining}, internal: true}
+	s.pending = slices.Insert(s.pending, 0, first)
 	s.drive(ctx)
 }
 

@@ -52,6 +52,8 @@ type Session struct {
 	inflight *batch
 	// blocked: nothing is decided now; the first command waits for an index look-up, or for a pause after a failed append.
 	blocked bool
+	// finding are the commands whose answer is looked up in the index, without holding up any other.
+	finding map[*pending]struct{}
 
 	output      *output
 	subscribers map[string]*subscriber
@@ -83,6 +85,7 @@ func newSession(deps Deps, key messages.Key, draining *atomic.Bool) *Session {
 		log:      deps.Log.With(slog.String(messages.AttrSession, string(key.Session))),
 		life:     new(life),
 		state:    core.New(key),
+		finding:  make(map[*pending]struct{}),
 		draining: draining.Load(),
 	}
 }
@@ -101,9 +104,9 @@ func (s *Session) Receive(ctx actor.Context) {
 	case looked:
 		s.looked(ctx, m)
 	case turnFound:
-		s.turnFound(m)
+		s.turnFound(ctx, m)
 	case explained:
-		s.explained(m)
+		s.explained(ctx, m)
 	case core.RunPhased:
 		s.report(ctx, m)
 	case core.RunStreamed:
@@ -166,6 +169,10 @@ func (s *Session) takeWaiting() []*pending {
 	}
 	all = append(all, s.pending...)
 	s.pending = nil
+	for p := range s.finding {
+		all = append(all, p)
+	}
+	clear(s.finding)
 	return all
 }
 

@@ -51,24 +51,41 @@ func (s *Session) subscribed(ctx actor.Context, p *pending, m *messages.Subscrib
 	if m.AfterSeq == nil {
 		return
 	}
-	tell := func(msg any) { s.deps.Kernel.TellAs(p.sender, msg, s.self) }
 	items, whole := s.output.after(m.GetAfterSeq(), next)
-	if whole {
-		for _, item := range items {
-			tell(item)
-		}
+	if !whole {
+		s.catchUp(p.sender, m.GetAfterSeq(), next)
 		return
 	}
-	for _, run := range s.state.Ledger.Finals.After(m.GetAfterSeq(), oldest) {
+	for _, item := range items {
+		s.deps.Kernel.TellAs(p.sender, item, s.self)
+	}
+}
+
+// catchUp brings a subscriber over items that are not kept: finals that nobody acknowledged, the gap, the present state.
+func (s *Session) catchUp(pid *actor.PID, after, next uint64) {
+	tell := func(msg any) { s.deps.Kernel.TellAs(pid, msg, s.self) }
+	for _, run := range s.state.Ledger.Finals.After(after, s.now().Add(-s.deps.Core.FinalTTL)) {
 		tell(messages.NewIntent(s.key, run.GetFinalSeq(), core.Response(run)))
 	}
-	gap := &messages.Gap{SessionId: string(s.key.Session), FromSeq: m.GetAfterSeq() + 1, ToSeq: next - 1}
+	gap := &messages.Gap{SessionId: string(s.key.Session), FromSeq: after + 1, ToSeq: next - 1}
 	if gap.GetFromSeq() > gap.GetToSeq() {
 		gap.FromSeq = next
-		gap.ToSeq = max(next, m.GetAfterSeq())
+		gap.ToSeq = max(next, after)
 	}
 	tell(gap)
 	tell(s.resync(next - 1))
+}
+
+// carryOver brings subscribers over an activation that begins anew in place: its numbers start in a new block, and the end of
+// a run may be stored that nobody was told. After is the last number that was published.
+func (s *Session) carryOver(after uint64) {
+	next := s.state.Live.NextSeq
+	for _, sub := range s.subscribers {
+		if after+1 < next {
+			s.catchUp(sub.pid, after, next)
+		}
+	}
+	s.announce(s.state.Router.EventSequence)
 }
 
 func (s *Session) resync(upTo uint64) *messages.Resync {

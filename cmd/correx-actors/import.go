@@ -132,7 +132,7 @@ func (im *importer) add(ctx context.Context, line []byte) error {
 	}
 	event, name, err := eventOf(line)
 	if err != nil {
-		return fmt.Errorf("line %d: %w", im.line, err)
+		return fmt.Errorf("line %d (nothing after line %d is recorded): %w", im.line, im.doneLine, err)
 	}
 	if im.skipNotes && name == steeringNote {
 		im.skipped++
@@ -159,7 +159,14 @@ func eventOf(line []byte) (event json.RawMessage, name string, err error) {
 		Type  string          `json:"type"`
 		Event json.RawMessage `json:"event"`
 	}
-	if err := json.Unmarshal(line, &both); err != nil {
+	var other *json.UnmarshalTypeError
+	err = json.Unmarshal(line, &both)
+	switch {
+	case errors.As(err, &other) && other.Field != "":
+		return nil, "", fmt.Errorf("%s is not a string but %s", other.Field, other.Value)
+	case errors.As(err, &other):
+		return nil, "", fmt.Errorf("no JSON object but %s", other.Value)
+	case err != nil:
 		return nil, "", fmt.Errorf("no JSON object: %w", err)
 	}
 	if both.Type != "" {

@@ -70,7 +70,6 @@ func (l *lineChat) run(ctx context.Context) error {
 	l.talk = l.client.Talk(ctx, l.session, opts)
 	defer l.talk.Close()
 	l.lines = l.readLines()
-	l.a.say("session %s (go on with it later: correx-actors chat %s)", l.session, l.session)
 	for !l.finished() {
 		err := l.step()
 		if errors.Is(err, errQuit) {

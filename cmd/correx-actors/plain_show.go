@@ -42,6 +42,9 @@ func (l *lineChat) notice(n client.Notice) error {
 
 func (l *lineChat) connected(n *client.Connected) error {
 	state := n.Start.State
+	if !l.reached {
+		l.a.say("session %s (go on with it later: correx-actors chat %[1]s)", l.session)
+	}
 	l.reached, l.running = true, ""
 	if state != nil && state.ActiveRun != nil {
 		l.running = state.ActiveRun.RunID

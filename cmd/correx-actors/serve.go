@@ -94,7 +94,7 @@ func (s *serveCmd) banner(a *app, cfg wiring.Config, url string) {
 	case wiring.ProviderOpenAI:
 		answering += ", model " + cfg.OpenAI.Model
 		if cfg.OpenAI.BaseURL != "" {
-			answering += " at " + cfg.OpenAI.BaseURL
+			answering += " at " + cfg.OpenAI.BaseURL.String()
 		}
 	}
 	chat := "correx-actors chat"

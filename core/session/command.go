@@ -14,6 +14,8 @@ type Command interface{ isCommand() }
 // Recover is the first command of an activation, after replay.
 type Recover struct {
 	Epoch uint64
+	// Draining: the process is shutting down, open work is left to the next start.
+	Draining bool
 }
 
 // Start makes the session or changes its settings.

@@ -12,8 +12,8 @@ const (
 // recover brings an activation back to work: numbers go on in a fresh block (I11), what outlived a long downtime ends, a run
 // without an end is started again, and else the next turn starts.
 func (d *draft) recover(c Recover) {
-	d.s.Live = Live{Epoch: c.Epoch, NextSeq: d.s.Ledger.OutputReserved + 1, Recovered: true}
-	if !d.s.Ledger.Open() {
+	d.s.Live = Live{Epoch: c.Epoch, NextSeq: d.s.Ledger.OutputReserved + 1, Recovered: true, Draining: c.Draining}
+	if c.Draining || !d.s.Ledger.Open() {
 		return
 	}
 	d.checkpoint()

@@ -166,10 +166,10 @@ func (d *draft) endAborted(content string, usage *messages.Usage) {
 // suspend stops the active run for an orderly stop of the process: the run goes on after the next start.
 func (d *draft) suspend() {
 	d.s.Live.Draining = true
-	run := d.s.Ledger.Active
-	if run == nil || run.Suspended {
+	if !d.s.Running() {
 		return
 	}
+	run := d.s.Ledger.Active
 	if run.Aborted {
 		d.endAborted(d.s.Live.Text.String(), nil)
 	} else {

@@ -96,6 +96,11 @@ type Live struct {
 // Open says whether the session has unfinished turns.
 func (l Ledger) Open() bool { return l.Active != nil || !l.Queue.Empty() }
 
+// Running says whether this activation has a run in work: not one that waits for the next start.
+func (s State) Running() bool {
+	return s.Ledger.Active != nil && !s.Ledger.Active.Suspended && s.Live.Phase != ""
+}
+
 // Exists says whether anything was ever recorded.
 func (s State) Exists() bool { return s.Ledger.Head > 0 || s.Router.EventSequence > 0 }
 

@@ -30,6 +30,10 @@ func TestUnknownIsAbsentAndEmptyIsAList(t *testing.T) {
 			Item: Item{SessionID: "s", Seq: 1}, RunID: "r", TurnID: "t", TurnIDs: List[string]{"t"}, Outcome: "cancelled",
 			Usage: &Usage{Source: "unknown"},
 		},
+		`{"type":"router_response","session_id":"s","run_id":"r","turn_id":"t","turn_ids":["t"],"content":"c","steering_emitted":false,` +
+			`"outcome":"completed","attachments":[]}`: &RouterResponse{
+			Item: Item{SessionID: "s"}, RunID: "r", TurnID: "t", TurnIDs: List[string]{"t"}, Content: "c", Outcome: "completed",
+		},
 	} {
 		require.Equal(t, want, encodeText(t, f))
 	}
@@ -114,7 +118,7 @@ func TestDeltasAreWrittenAsAllFrames(t *testing.T) {
 			rapid.StringOf(rapid.SampledFrom([]rune("a\"\\/<&\b\f\n\r\t\x00\x1f\x7fé\u2028\u2029\ufffd\U0001F600"))),
 		)
 		f := &StreamDelta{
-			Item: Item{SessionID: text.Draw(t, "session"), Seq: rapid.Uint64().Draw(t, "seq")}, RunID: text.Draw(t, "run"),
+			Item: Item{SessionID: text.Draw(t, "session"), Seq: rapid.Uint64Min(1).Draw(t, "seq")}, RunID: text.Draw(t, "run"),
 			Attempt: rapid.Uint32().Draw(t, "attempt"), Offset: rapid.Uint64().Draw(t, "offset"), Text: text.Draw(t, "text"),
 		}
 		fast, err := Encode(f)

@@ -8,8 +8,9 @@ import (
 // Item is the head of every numbered output item.
 type Item struct {
 	SessionID string `json:"session_id"`
-	// Seq rises by one from item to item of a session; the same numbers for every subscriber.
-	Seq uint64 `json:"seq"`
+	// Seq rises by one from item to item of a session, from 1; the same numbers for every subscriber. Absent (0) in the answer
+	// to a request about a turn whose final is not kept any more.
+	Seq uint64 `json:"seq,omitempty"`
 }
 
 // Place implements OutputItem.

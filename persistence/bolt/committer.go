@@ -320,7 +320,7 @@ func rowAt(tx *bbolt.Tx, n number) (*row, error) {
 // becomes the old one and what has not been used since is forgotten.
 type rowCache struct{ young, old map[messages.Key]*row }
 
-const cacheGeneration = 1 << 15
+const cacheGeneration = 1 << 12
 
 func (c *rowCache) get(key messages.Key) *row {
 	if r := c.young[key]; r != nil {

@@ -195,19 +195,19 @@ func (m *model) say(text, mode string) []effect {
 	return []effect{submit{protocol.ChatInput{Text: text, Mode: mode, IdempotencyKey: key}}}
 }
 
-// unsent gives the own inputs that the server has not confirmed, oldest first, and what stands in the input.
-func (m *model) unsent() []string {
+// unconfirmed gives the own inputs that the server has not confirmed, oldest first.
+func (m *model) unconfirmed() []string {
 	var texts []string
 	for _, e := range m.log.entries {
 		if e.waits() && e.stage == stageUnsent {
 			texts = append(texts, e.text)
 		}
 	}
-	if draft := strings.TrimSpace(m.input.text); draft != "" {
-		texts = append(texts, draft)
-	}
 	return texts
 }
+
+// draft is what stands in the input.
+func (m *model) draft() string { return strings.TrimSpace(m.input.text) }
 
 // busy says whether there is anything to abort.
 func (m *model) busy() bool {

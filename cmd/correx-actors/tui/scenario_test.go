@@ -26,6 +26,7 @@ import (
 //	accepted key=K        a turn_accepted frame; refused and settled take what they are named after
 //	frames                numbered items and answers, one a line
 //	tick, disarm=N        a second passes; Ctrl-C number N is forgotten
+//	unsent                what a chat that ends gives back
 //	view                  the screen without colors; the cursor's place below
 func TestScenarios(t *testing.T) {
 	t.Parallel()
@@ -68,7 +69,7 @@ func (c *chat) step(t *testing.T, d *datadriven.TestData) string {
 	case "ended":
 		out = c.m.Update(ended{&client.UnreachableError{Server: "http://x", Err: errors.New(d.Input)}})
 	case "unsent":
-		return strings.Join(c.m.unsent(), "\n")
+		return strings.Join(append(c.m.unconfirmed(), c.m.draft()), "\n")
 	case "view":
 		return c.view()
 	default:

@@ -58,11 +58,14 @@ func (s Screen) Run(ctx context.Context, c *client.Client, session string) error
 	return p.err
 }
 
-// farewell tells how to go on, and gives back what the server has not got.
+// farewell tells how to go on, and gives back what the server may not have got.
 func (s Screen) farewell(m *model) {
 	fmt.Fprintf(s.Err, "correx-actors: session %s (go on with it later: correx-actors chat %[1]s)\n", oneLine(m.session))
-	for _, text := range m.unsent() {
-		fmt.Fprintf(s.Err, "correx-actors: not sent:\n%s\n", clean(text))
+	for _, text := range m.unconfirmed() {
+		fmt.Fprintf(s.Err, "correx-actors: not confirmed by the server:\n%s\n", clean(text))
+	}
+	if draft := m.draft(); draft != "" {
+		fmt.Fprintf(s.Err, "correx-actors: not sent:\n%s\n", clean(draft))
 	}
 }
 

@@ -42,7 +42,7 @@ func (s *Session) startRun(ctx actor.Context, e core.StartRun) {
 	if s.runner != nil {
 		s.deps.Kernel.Tell(s.runner, runner.Cancel{Cause: core.CauseStopped})
 	}
-	s.runner = ctx.Spawn(runner.Props(s.deps.Runner, e.Order))
+	s.runner = ctx.Spawn(runner.Props(&s.deps.Runner, e.Order))
 	s.log.LogAttrs(context.Background(), slog.LevelDebug, "run started",
 		slog.String(messages.AttrRun, e.Order.RunID), slog.Uint64(messages.AttrAttempt, uint64(e.Order.Attempt)))
 }
@@ -58,7 +58,7 @@ func (s *Session) explainContext(p *pending, m *messages.GetContext) {
 	}
 	deps, key, self := s.deps, s.key, s.self
 	go func() {
-		reply := &messages.ContextExplained{Pack: explain(runner.Pack(deps.Runner, order))}
+		reply := &messages.ContextExplained{Pack: explain(runner.Pack(&deps.Runner, order))}
 		deps.Kernel.TellAs(p.sender, &Answer{Key: key, ID: p.id, Reply: reply}, self)
 	}()
 }

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"time"
 
 	"go.uber.org/fx"
 
 	"github.com/correx/correx-actors/actors/directory"
 	"github.com/correx/correx-actors/actors/gateway"
 	"github.com/correx/correx-actors/actors/kernel"
+	"github.com/correx/correx-actors/messages"
 	"github.com/correx/correx-actors/persistence"
 )
 
@@ -74,11 +76,15 @@ func serve(lc fx.Lifecycle, cfg Config, g *gateway.Gateway, dir *directory.Direc
 			return nil
 		},
 		OnStop: func(ctx context.Context) error {
+			started := time.Now()
+			log.LogAttrs(ctx, slog.LevelInfo, "draining")
 			g.Drain()
 			open.stop(ctx)
 			budget, cancel := context.WithTimeoutCause(ctx, cfg.Drain.Timeout, errStopping)
 			defer cancel()
-			return dir.Drain(budget, ctx)
+			err := dir.Drain(budget, ctx)
+			log.LogAttrs(ctx, slog.LevelInfo, "drained", slog.Int64(messages.AttrDuration, time.Since(started).Milliseconds()))
+			return err
 		},
 	})
 }

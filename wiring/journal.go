@@ -32,7 +32,11 @@ func newJournal(lc fx.Lifecycle, cfg Config, log *slog.Logger) (persistence.Jour
 	if err != nil {
 		return nil, &StartError{Part: "the journal", Err: err}
 	}
-	lc.Append(fx.StopHook(func(context.Context) error { return j.Close() }))
+	lc.Append(fx.StopHook(func(ctx context.Context) error {
+		err := j.Close()
+		log.LogAttrs(ctx, slog.LevelInfo, "journal closed")
+		return err
+	}))
 	return j, nil
 }
 

@@ -23,7 +23,7 @@ type Directory struct {
 
 // Start starts the directory's actor. deps describes every session that it will start.
 func Start(sys *kernel.System, deps session.Deps) (*Directory, error) {
-	props := sys.Props(func() actor.Actor { return newTable(sys, deps) }, kernel.PropsOptions{
+	props := sys.Props(func() actor.Actor { return newTable(sys, &deps) }, kernel.PropsOptions{
 		MailboxLimit: -1, // it only passes on; the sessions' own mailboxes are bounded
 		Supervisor:   deps.Supervisor(),
 	})

@@ -2,6 +2,7 @@ package directory
 
 import (
 	"log/slog"
+	"maps"
 	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -14,11 +15,13 @@ import (
 // table is the directory's actor: the only one that starts sessions, passes requests to them and lets them end.
 type table struct {
 	sys  *kernel.System
-	deps session.Deps
+	deps *session.Deps
 	log  *slog.Logger
 
 	byKey map[messages.Key]*entry
 	byPID map[string]messages.Key
+	// peak is the most entries since the maps were made: Go's maps never shrink, so they are made anew after a crowd has left.
+	peak int
 
 	// draining is read by sessions that start meanwhile.
 	draining *atomic.Bool
@@ -45,7 +48,7 @@ type gathering struct {
 	waiting map[messages.Key]bool
 }
 
-func newTable(sys *kernel.System, deps session.Deps) *table {
+func newTable(sys *kernel.System, deps *session.Deps) *table {
 	return &table{
 		sys: sys, deps: deps, log: deps.Log, byKey: make(map[messages.Key]*entry), byPID: make(map[string]messages.Key),
 		draining: new(atomic.Bool),
@@ -107,6 +110,7 @@ func (t *table) find(ctx actor.Context, key messages.Key) *entry {
 	e := &entry{pid: ctx.Spawn(session.Props(t.deps, key, t.draining))}
 	t.byKey[key] = e
 	t.byPID[e.pid.GetId()] = key
+	t.peak = max(t.peak, len(t.byKey))
 	return e
 }
 
@@ -138,9 +142,23 @@ func (t *table) ended(ctx actor.Context, who *actor.PID) {
 	e := t.byKey[key]
 	delete(t.byPID, who.GetId())
 	delete(t.byKey, key)
+	t.shrink()
 	t.drain.done(t.sys, key)
 	t.suspend.done(t.sys, key)
 	t.release(ctx, e.held)
+}
+
+// smallTable is not worth shrinking.
+const smallTable = 1024
+
+func (t *table) shrink() {
+	if t.peak < smallTable || len(t.byKey)*8 > t.peak {
+		return
+	}
+	byKey, byPID := make(map[messages.Key]*entry, len(t.byKey)), make(map[string]messages.Key, len(t.byPID))
+	maps.Copy(byKey, t.byKey)
+	maps.Copy(byPID, t.byPID)
+	t.byKey, t.byPID, t.peak = byKey, byPID, len(byKey)
 }
 
 func (t *table) release(ctx actor.Context, waiting []held) {

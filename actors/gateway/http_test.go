@@ -56,6 +56,7 @@ func TestHTTPTurnWaits(t *testing.T) {
 	require.Equal(t, "Hello there", again.text("content"))
 	require.Equal(t, final["run_id"], again["run_id"])
 	require.Equal(t, "completed", again.text("outcome"))
+	require.NotContains(t, again, "seq", "its item is not at hand, so its number is not known")
 
 	status, refused, _ := s.call(http.MethodPost, "/v1/sessions/s2/turns?wait=30s", `{"text":"hi","resume":{"engine":"e","token":"t"}}`)
 	require.Equal(t, http.StatusBadRequest, status)

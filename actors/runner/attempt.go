@@ -26,7 +26,7 @@ func (e *timeoutError) Error() string { return fmt.Sprintf("%s after %s", e.what
 var errAnswerTooLong = errors.New("answer is too long")
 
 // attempt makes one call and says how it ended. A panic of a provider ends the run, not the process (I13).
-func attempt(ctx context.Context, deps Deps, order core.RunOrder, report *reporter) (end core.RunFinished) {
+func attempt(ctx context.Context, deps *Deps, order core.RunOrder, report *reporter) (end core.RunFinished) {
 	begin := time.Now()
 	log := deps.Log.With(
 		slog.String(messages.AttrSession, string(order.Key.Session)),
@@ -39,7 +39,7 @@ func attempt(ctx context.Context, deps Deps, order core.RunOrder, report *report
 		}
 		log.LogAttrs(ctx, slog.LevelInfo, "run ended", slog.String(messages.AttrOutcome, string(end.Outcome)),
 			slog.String(messages.AttrCode, end.Error.GetCode()), slog.Int(messages.AttrBytes, len(end.Content)),
-			slog.Duration(messages.AttrDuration, time.Since(begin)))
+			slog.Int64(messages.AttrDuration, time.Since(begin).Milliseconds()))
 	}()
 	pack := Pack(deps, order)
 	if pack.Overflow {
@@ -56,7 +56,7 @@ func attempt(ctx context.Context, deps Deps, order core.RunOrder, report *report
 }
 
 // Pack builds the context pack of a run; for whoever wants to look at it without a run as well.
-func Pack(deps Deps, order core.RunOrder) contextpack.Pack {
+func Pack(deps *Deps, order core.RunOrder) contextpack.Pack {
 	return contextpack.Build(order.Router, order.Turns, contextpack.Budget{
 		Tokens:       order.TokenBudget,
 		Window:       deps.Window,
@@ -67,7 +67,7 @@ func Pack(deps Deps, order core.RunOrder) contextpack.Pack {
 }
 
 func call(
-	ctx context.Context, deps Deps, order core.RunOrder, report *reporter, pack contextpack.Pack, route inference.Route,
+	ctx context.Context, deps *Deps, order core.RunOrder, report *reporter, pack contextpack.Pack, route inference.Route,
 ) core.RunFinished {
 	ctx, stop := context.WithTimeoutCause(ctx, deps.Limits.Whole, &timeoutError{"the run took too long: stopped", deps.Limits.Whole})
 	defer stop()

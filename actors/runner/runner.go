@@ -62,14 +62,14 @@ type finished struct{}
 // its one goroutine reports to the parent: core.RunPhased, core.RunStreamed (at most one unacknowledged) and, exactly once,
 // core.RunFinished.
 type Runner struct {
-	deps   Deps
+	deps   *Deps
 	order  core.RunOrder
 	cancel context.CancelCauseFunc
 	report *reporter
 }
 
 // Props describes the runner of one attempt, to be spawned as a child of its session.
-func Props(deps Deps, order core.RunOrder) *actor.Props {
+func Props(deps *Deps, order core.RunOrder) *actor.Props {
 	return deps.Kernel.Props(func() actor.Actor { return &Runner{deps: deps, order: order} }, kernel.PropsOptions{})
 }
 

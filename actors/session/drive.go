@@ -38,7 +38,7 @@ func (s *Session) next(ctx actor.Context) bool {
 			if len(b.steps) > 0 {
 				break
 			}
-			s.pending = s.pending[1:]
+			s.pop()
 			p.held = nil
 			if !s.readNow(ctx, p, held) {
 				s.readmit(p, held)
@@ -56,12 +56,20 @@ func (s *Session) next(ctx actor.Context) bool {
 		if d.Checkpoint && b.durable() {
 			break // a checkpoint is the first record of its append
 		}
-		s.pending = s.pending[1:]
+		s.pop()
 		b.steps = append(b.steps, step{from: p, decision: d})
 		b.next = d.Next
 	}
 	s.commit(ctx, b)
 	return true
+}
+
+// pop takes the first pending command away, and lets go of it: an idle session must not hold its last commands in memory.
+func (s *Session) pop() {
+	s.pending[0] = nil
+	if s.pending = s.pending[1:]; len(s.pending) == 0 {
+		s.pending = nil
+	}
 }
 
 // readmit puts a command that came during recovery where it was: at the front.

@@ -52,7 +52,7 @@ func (s *Session) startRun(ctx actor.Context, e core.StartRun) {
 	}
 	props := s.deps.NewRunner
 	if props == nil {
-		props = func(order core.RunOrder) *actor.Props { return runner.Props(s.deps.Runner, order) }
+		props = func(order core.RunOrder) *actor.Props { return runner.Props(&s.deps.Runner, order) }
 	}
 	s.runner = ctx.Spawn(props(e.Order))
 	s.log.LogAttrs(context.Background(), slog.LevelDebug, "run started",
@@ -81,7 +81,7 @@ func (s *Session) explainContext(p *pending, m *messages.GetContext) {
 	}
 	deps, key, self := s.deps, s.key, s.self
 	go func() {
-		reply := &messages.ContextExplained{Pack: explain(runner.Pack(deps.Runner, order))}
+		reply := &messages.ContextExplained{Pack: explain(runner.Pack(&deps.Runner, order))}
 		deps.Kernel.TellAs(p.sender, &Answer{Key: key, ID: p.id, Reply: reply}, self)
 	}()
 }

@@ -96,7 +96,8 @@ func (s *Session) due(ctx actor.Context, d due) {
 
 // idle says whether ending now would disturb nobody.
 func (s *Session) idle() bool {
-	return s.inflight == nil && !s.blocked && len(s.pending) == 0 && len(s.finding) == 0 && s.runner == nil && len(s.subscribers) == 0 &&
+	return s.inflight == nil && !s.blocked && len(s.pending) == 0 && len(s.finding) == 0 &&
+		s.runner == nil && len(s.subscribers) == 0 &&
 		(s.stage == stageRefusing || s.stage == stageReady && !s.state.Ledger.Open())
 }
 

@@ -88,7 +88,7 @@ func (s *Session) looked(ctx actor.Context, m looked) {
 	p.looked = true
 	if m.err != nil {
 		s.log.LogAttrs(context.Background(), slog.LevelWarn, "index look-up failed", slog.Any(messages.AttrError, m.err))
-		s.pending = s.pending[1:]
+		s.pop()
 		s.refuse(p, readFailure(m.err))
 		s.drive(ctx)
 		return
@@ -187,6 +187,9 @@ func (s *Session) getTurn(p *pending, m *messages.GetTurn, tries int) {
 		s.answer(p, &messages.TurnFound{Turn: status})
 		return
 	}
+	if s.finding == nil {
+		s.finding = make(map[*pending]struct{})
+	}
 	s.finding[p] = struct{}{}
 	deps, session, self := s.deps, s.key, s.self
 	go func() {
@@ -199,7 +202,9 @@ func (s *Session) turnFound(ctx actor.Context, m turnFound) {
 	if _, waits := s.finding[m.from]; !waits {
 		return // an earlier incarnation has refused it
 	}
-	delete(s.finding, m.from)
+	if delete(s.finding, m.from); len(s.finding) == 0 {
+		s.finding = nil // an idle session holds no room for it
+	}
 	defer s.settle(ctx)
 	switch {
 	case m.err != nil:

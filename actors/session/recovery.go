@@ -45,7 +45,7 @@ func (s *Session) recover() {
 }
 
 // load claims first, so that nothing can be written behind the replay's back (I12).
-func load(ctx context.Context, deps Deps, key messages.Key) (core.State, uint64, error) {
+func load(ctx context.Context, deps *Deps, key messages.Key) (core.State, uint64, error) {
 	claim, err := deps.Journal.Claim(ctx, key, deps.Owner)
 	if err != nil {
 		return core.State{}, 0, err
@@ -78,7 +78,7 @@ func (s *Session) recovered(ctx actor.Context, m recovered) {
 	s.timers.retry.reset()
 	s.log.LogAttrs(context.Background(), slog.LevelDebug, "session started",
 		slog.Uint64(messages.AttrEventHead, m.state.Router.EventSequence), slog.Uint64(messages.AttrLedger, m.state.Ledger.Head),
-		slog.Uint64(messages.AttrEpoch, m.epoch), slog.Duration(messages.AttrDuration, m.took))
+		slog.Uint64(messages.AttrEpoch, m.epoch), slog.Int64(messages.AttrDuration, m.took.Milliseconds()))
 	first := &pending{cmd: core.Recover{Epoch: m.epoch, Draining: s.draining}, internal: true}
 	s.pending = slices.Insert(s.pending, 0, first)
 	s.drive(ctx)

@@ -34,7 +34,7 @@ const (
 
 // Session is the actor of one session. Its fields are touched by Receive only.
 type Session struct {
-	deps Deps
+	deps *Deps // shared by all sessions of the process
 	key  messages.Key
 	log  *slog.Logger
 
@@ -70,7 +70,7 @@ type Session struct {
 type life struct{ _ byte }
 
 // Props describes the actor of a session. Draining tells an incarnation at its start that the process is shutting down.
-func Props(deps Deps, key messages.Key, draining *atomic.Bool) *actor.Props {
+func Props(deps *Deps, key messages.Key, draining *atomic.Bool) *actor.Props {
 	return deps.Kernel.Props(func() actor.Actor { return newSession(deps, key, draining) }, kernel.PropsOptions{
 		Supervisor: kernel.Backoff{Limit: 1, OnFailure: func(child *actor.PID, reason any, _ int) {
 			deps.Log.Error("runner panicked", slog.String(messages.AttrActor, child.GetId()), slog.Any(messages.AttrReason, reason))
@@ -78,14 +78,13 @@ func Props(deps Deps, key messages.Key, draining *atomic.Bool) *actor.Props {
 	})
 }
 
-func newSession(deps Deps, key messages.Key, draining *atomic.Bool) *Session {
+func newSession(deps *Deps, key messages.Key, draining *atomic.Bool) *Session {
 	return &Session{
 		deps:     deps,
 		key:      key,
 		log:      deps.Log.With(slog.String(messages.AttrSession, string(key.Session))),
 		life:     new(life),
 		state:    core.New(key),
-		finding:  make(map[*pending]struct{}),
 		draining: draining.Load(),
 	}
 }
@@ -172,7 +171,7 @@ func (s *Session) takeWaiting() []*pending {
 	for p := range s.finding {
 		all = append(all, p)
 	}
-	clear(s.finding)
+	s.finding = nil
 	return all
 }
 

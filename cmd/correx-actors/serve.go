@@ -47,12 +47,18 @@ func (s *serveCmd) Run(a *app) error {
 		return err
 	}
 	url := "http://" + server.Addr().String()
-	s.banner(a, loaded.Config, url)
+	// Who reads JSON gets nothing else: the log tells the same.
+	people := loaded.Config.Log.Format != wiring.FormatJSON
+	if people {
+		s.banner(a, loaded.Config, url)
+	}
 	if err := s.ready(url); err != nil {
 		return errors.Join(err, server.Stop(ctx))
 	}
 	<-signals
-	a.say("stopping: running answers have %s to finish; a second signal stops at once", loaded.Config.Drain.Timeout)
+	if people {
+		a.say("stopping: running answers have %s to finish; a second signal stops at once", loaded.Config.Drain.Timeout)
+	}
 	stopped := make(chan error, 1)
 	go func() { stopped <- server.Stop(ctx) }()
 	select {

@@ -82,7 +82,7 @@ func TestAIMockReleaseFromEndToEnd(t *testing.T) {
 	before := m.state("rel")
 	require.Equal(t, "RUNNING", before.WorkflowStatus)
 	require.Equal(t, "canary", before.CurrentStageID)
-	require.Equal(t, 12, len(before.L2Memory))
+	require.Len(t, before.L2Memory, 12)
 
 	waiting, answer, log := m.command("send", "--idempotency-key", "k", "rel", "tell me everything")
 	require.NoError(t, waiting.Start())

@@ -21,6 +21,7 @@ type sessionCheck struct {
 // turnLife is what happened to one admitted turn.
 type turnLife struct {
 	turn     *messages.Turn
+	accepted bool   // the run accepted its offer
 	led      bool   // it led a waiting entry, so that its run was announced
 	taken    bool   // a run took it
 	injected string // the run that it steered
@@ -38,6 +39,7 @@ func (c *sessionCheck) after(k *SessionKit, cmd session.Command, before session.
 		func() error { return c.reply(cmd, r) },
 		func() error { return c.explained(k, cmd, before, r) },
 		func() error { return c.recovered(k, cmd, before, r) },
+		func() error { return c.answered(cmd, before, r) },
 		func() error { return c.ledger(k, before, r) },
 		func() error { return c.notes(cmd, r) },
 		func() error { return c.waiting(k) },
@@ -100,6 +102,18 @@ func (c *sessionCheck) explained(k *SessionKit, cmd session.Command, before sess
 		}
 	}
 	return copyThroughBytes(said, said.ProtoReflect().New().Interface())
+}
+
+// answered: an offer that was accepted has no deadline any more; it waits for its boundary or the run's end.
+func (c *sessionCheck) answered(cmd session.Command, before session.State, r Result) error {
+	if a, ok := cmd.(session.SteerAnswered); ok && a.Accepted && c.turns[a.TurnID] != nil {
+		run := before.Ledger.Active
+		c.turns[a.TurnID].accepted = run != nil && run.ID == a.RunID && run.Attempt == a.Attempt && !run.Suspended
+	}
+	if o, ok := cmd.(session.OfferOver); ok && len(r.Ledger) > 0 && c.turns[o.TurnID].accepted {
+		return fmt.Errorf("turn %s falls back at its deadline, but the run has accepted it", o.TurnID)
+	}
+	return nil
 }
 
 // recovered: nothing outlives a downtime that is too long, and nothing expires in another one.
@@ -238,11 +252,14 @@ func (c *sessionCheck) offers(r Result) error {
 	return nil
 }
 
-// phases: who leads an entry has announced its run, whoever never did has not, and a run that never starts ends aborted.
+// phases: every end is announced, who leads an entry has announced its run, whoever never did has not, and a run that never starts
+// ends aborted.
 func (c *sessionCheck) phases() error {
 	for id, life := range c.turns {
 		run := c.output.runs[life.turn.GetRunId()]
 		switch {
+		case life.ended != "" && !c.output.announced[id]:
+			return fmt.Errorf("I7: turn %s ended as %s, and nobody is told", id, life.ended)
 		case life.led != (run != nil):
 			return fmt.Errorf("turn %s led an entry: %t, its run is announced: %t", id, life.led, run != nil)
 		case run == nil || life.ended == "":

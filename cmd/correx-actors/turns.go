@@ -33,8 +33,13 @@ func (t *turnsShowCmd) Run(a *app) error {
 		return a.writeFrame(turn)
 	}
 	rows := []row{
-		{"turn", turn.TurnID}, {"state", turn.State}, {"reason", turn.Reason}, {"run", turn.RunID},
-		{"merged", turn.MergedInto}, {"steered", turn.SteeredInto}, {"outcome", turn.Outcome},
+		{"turn", turn.TurnID},
+		{"state", turn.State},
+		{"reason", turn.Reason},
+		{"run", turn.RunID},
+		{"merged", turn.MergedInto},
+		{"steered", turn.SteeredInto},
+		{"outcome", turn.Outcome},
 	}
 	if turn.Position != nil {
 		rows = append(rows, row{"behind", turnsBefore(*turn.Position)})

@@ -185,7 +185,7 @@ func TestFramesAreReadLeniently(t *testing.T) {
 			SessionID: "s1", Text: "hi", Mode: ModeChat, QueueMode: "followup",
 		}},
 		`{"type":"withdraw","session_id":"s1","turn_id":"t","later":1}`: &Withdraw{SessionID: "s1", TurnID: "t"},
-		`{"type":"ack","session_id":"s1","seq":0}`:                                &Ack{SessionID: "s1"},
+		`{"type":"ack","session_id":"s1","seq":0}`:                      &Ack{SessionID: "s1"},
 		`{"type":"record_events","session_id":"s1","events":[ {"type":"x", "n":1.0} ]}`: &RecordEvents{
 			SessionID: "s1", Events: []json.RawMessage{json.RawMessage(`{"type":"x", "n":1.0}`)},
 		},

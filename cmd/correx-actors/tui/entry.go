@@ -22,6 +22,8 @@ type entry struct {
 	text string
 	// key of an own input; "" = it was not typed here.
 	key string
+	// turn that the input became; "" = it is not accepted.
+	turn string
 	// run that answers the input, or that the answer is of.
 	run string
 	// steer: the input is also a steering note.
@@ -103,6 +105,26 @@ func (t *transcript) fail(text string) { t.add(&entry{kind: kindFailure, text: t
 func (t *transcript) input(key string) *entry {
 	for i := len(t.entries) - 1; i >= 0 && key != ""; i-- {
 		if e := t.entries[i]; e.kind == kindUser && e.key == key {
+			return e
+		}
+	}
+	return nil
+}
+
+// inputOfTurn finds the own input that became a turn.
+func (t *transcript) inputOfTurn(turn string) *entry {
+	for _, e := range t.entries {
+		if e.turn == turn && turn != "" {
+			return e
+		}
+	}
+	return nil
+}
+
+// waiting finds the newest own input that waits in the server's queue.
+func (t *transcript) waiting() *entry {
+	for i := len(t.entries) - 1; i >= 0; i-- {
+		if e := t.entries[i]; e.waits() && e.turn != "" {
 			return e
 		}
 	}

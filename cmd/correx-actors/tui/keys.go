@@ -154,12 +154,19 @@ func (m *model) enter() []effect {
 	case isCommand && command == "/abort":
 		m.took(text)
 		return m.abort()
-	case isCommand && command == "/steer" && rest != "":
+	case isCommand && command == "/withdraw":
 		m.took(text)
-		return m.say(rest, protocol.ModeSteering)
-	case isCommand && command == "/steer":
-		m.log.fail("/steer needs a text")
+		return m.withdraw()
+	case isCommand && inputCommands[command] && rest == "":
+		m.log.fail(command + " needs a text")
 		return nil
+	case isCommand && inputCommands[command]:
+		m.took(text)
+		input := protocol.ChatInput{Text: rest, Mode: protocol.ModeChat, QueueMode: command[1:]}
+		if command == "/steer" {
+			input.Mode, input.QueueMode = protocol.ModeSteering, ""
+		}
+		return m.say(input)
 	case isCommand:
 		m.log.fail("unknown command " + command + "; /help lists them (// begins a text with a slash)")
 		return nil
@@ -168,10 +175,23 @@ func (m *model) enter() []effect {
 		if strings.HasPrefix(text, "//") {
 			text = text[1:]
 		}
-		return m.say(text, protocol.ModeChat)
+		return m.say(protocol.ChatInput{Text: text, Mode: protocol.ModeChat})
 	}
 	m.took(text)
 	return nil
+}
+
+// inputCommands send a text that is not a plain turn.
+var inputCommands = map[string]bool{"/steer": true, "/followup": true, "/interrupt": true}
+
+// withdraw takes back the newest input that waits.
+func (m *model) withdraw() []effect {
+	e := m.log.waiting()
+	if e == nil {
+		m.log.note("nothing to withdraw")
+		return nil
+	}
+	return []effect{withdraw{e.turn}}
 }
 
 // took empties the input and remembers what stood there.
@@ -187,6 +207,9 @@ Esc           stop the answer (also /abort, or Ctrl-C once)
 Ctrl-C twice  leave; the session stays (also /quit, or Ctrl-D)
 /status       the session's state
 /steer TEXT   a turn that also leaves TEXT as a steering note for the workflow
+/followup TEXT, /interrupt TEXT
+              a turn that joins a followup that waits; one that stops the answer
+/withdraw     take back your newest turn that waits
 //TEXT        a text that begins with a slash`
 
 // describe tells a state to a person.

@@ -95,10 +95,11 @@ type (
 type effect interface{ isEffect() }
 
 type (
-	submit struct{ input protocol.ChatInput }
-	abort  struct{ run string }
-	ack    struct{ seq uint64 }
-	state  struct{}
+	submit   struct{ input protocol.ChatInput }
+	abort    struct{ run string }
+	withdraw struct{ turn string }
+	ack      struct{ seq uint64 }
+	state    struct{}
 	// after gives msg back when time has passed.
 	after struct {
 		wait time.Duration
@@ -109,14 +110,15 @@ type (
 	redraw  struct{}
 )
 
-func (submit) isEffect()  {}
-func (abort) isEffect()   {}
-func (ack) isEffect()     {}
-func (state) isEffect()   {}
-func (after) isEffect()   {}
-func (quit) isEffect()    {}
-func (suspend) isEffect() {}
-func (redraw) isEffect()  {}
+func (submit) isEffect()   {}
+func (abort) isEffect()    {}
+func (withdraw) isEffect() {}
+func (ack) isEffect()      {}
+func (state) isEffect()    {}
+func (after) isEffect()    {}
+func (quit) isEffect()     {}
+func (suspend) isEffect()  {}
+func (redraw) isEffect()   {}
 
 // newModel begins a chat; keys must be unique to it.
 func newModel(session, keys string) *model {
@@ -187,12 +189,12 @@ func (m *model) end(err error) {
 }
 
 // say sends the text of the input as a turn.
-func (m *model) say(text, mode string) []effect {
+func (m *model) say(input protocol.ChatInput) []effect {
 	m.sent++
-	key := m.keys + "-" + strconv.Itoa(m.sent)
-	m.log.add(&entry{kind: kindUser, text: text, key: key, steer: mode == protocol.ModeSteering})
+	input.IdempotencyKey = m.keys + "-" + strconv.Itoa(m.sent)
+	m.log.add(&entry{kind: kindUser, text: input.Text, key: input.IdempotencyKey, steer: input.Mode == protocol.ModeSteering})
 	m.scroll = 0
-	return []effect{submit{protocol.ChatInput{Text: text, Mode: mode, IdempotencyKey: key}}}
+	return []effect{submit{input}}
 }
 
 // unconfirmed gives the own inputs that the server has not confirmed, oldest first.

@@ -107,13 +107,15 @@ func (m *model) accepted(n *client.Accepted) {
 	if e == nil {
 		return
 	}
-	e.run, e.stage = n.Turn.RunID, max(e.stage, stageQueued)
+	e.turn, e.run, e.stage = n.Turn.TurnID, n.Turn.RunID, max(e.stage, stageQueued)
 	switch n.Turn.Disposition {
 	case "started":
 		m.run(n.Turn.RunID, 0)
 		m.log.answer(n.Turn.RunID)
 	case "merged":
-		e.remark = "joined to the one before it"
+		e.remark = joined
+	case "steering":
+		e.remark = "offered to the running answer"
 	}
 }
 
@@ -212,10 +214,14 @@ func (m *model) arrived(frame protocol.ServerFrame) []effect {
 		if len(f.RunIDs)+len(f.TurnIDs) == 0 {
 			m.log.note("nothing to abort")
 		}
+	case *protocol.Withdrawn:
+		if !f.Withdrawn {
+			m.log.note("too late to withdraw it: it is " + f.State)
+		}
 	case *protocol.Error:
 		m.log.fail(f.Error())
 	case *protocol.Hello, *protocol.SessionStarted, *protocol.TurnAccepted, *protocol.Explanation, *protocol.Subscribed,
-		*protocol.Unsubscribed, *protocol.Withdrawn, *protocol.Turn, *protocol.EventsRecorded, *protocol.Pong, *protocol.Gap:
+		*protocol.Unsubscribed, *protocol.Turn, *protocol.EventsRecorded, *protocol.Pong, *protocol.Gap:
 	}
 	return nil
 }
@@ -227,6 +233,19 @@ func (m *model) stream(run string, attempt uint32, text string) {
 }
 
 func (m *model) phase(f *protocol.RunPhase) {
+	for i, turn := range f.TurnIDs {
+		e := m.log.inputOfTurn(turn)
+		if e == nil {
+			continue
+		}
+		e.run = f.RunID
+		switch {
+		case f.Phase == "queued_in_session" && f.Reason != "":
+			e.remark = "waits: " + f.Reason
+		case i == 0 && e.remark == joined:
+			e.remark = "" // the one before it was taken back, so it leads
+		}
+	}
 	if !activePhases[f.Phase] {
 		return
 	}
@@ -240,6 +259,14 @@ func (m *model) phase(f *protocol.RunPhase) {
 
 func (m *model) turn(f *protocol.TurnState) {
 	m.stale = true
+	if e := m.log.inputOfTurn(f.TurnID); e != nil {
+		switch f.State {
+		case "merged":
+			e.run, e.remark = f.RunID, joined
+		case "steered":
+			e.run, e.remark, e.stage = f.RunID, "taken into the running answer", stageBegun
+		}
+	}
 	if f.SteeringEmitted {
 		m.steered(f.RunID)
 	}
@@ -253,6 +280,9 @@ func (m *model) steered(run string) {
 		}
 	}
 }
+
+// joined is the remark of a merged input.
+const joined = "joined to the one before it"
 
 const steeringRecorded = "steering note recorded for the workflow"
 

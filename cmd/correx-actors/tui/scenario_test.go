@@ -183,7 +183,10 @@ func printEffects(effects []effect) string {
 	for _, e := range effects {
 		switch e := e.(type) {
 		case submit:
-			lines = append(lines, fmt.Sprintf("submit %s %s %q", e.input.IdempotencyKey, e.input.Mode, e.input.Text))
+			mode := strings.TrimSpace(e.input.Mode + " " + e.input.QueueMode)
+			lines = append(lines, fmt.Sprintf("submit %s %s %q", e.input.IdempotencyKey, mode, e.input.Text))
+		case withdraw:
+			lines = append(lines, "withdraw "+e.turn)
 		case abort:
 			lines = append(lines, strings.TrimSpace("abort "+e.run))
 		case ack:

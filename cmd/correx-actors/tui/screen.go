@@ -131,6 +131,8 @@ func (p *program) do(e effect) tea.Cmd {
 		p.talk.Submit(&e.input)
 	case abort:
 		p.talk.Abort(e.run)
+	case withdraw:
+		p.talk.Ask(&protocol.Withdraw{SessionID: p.model.session, TurnID: e.turn})
 	case ack:
 		p.talk.Ack(e.seq)
 	case state:

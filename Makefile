@@ -47,9 +47,10 @@ help: ## List the targets
 		/^##@ / {printf "\n%s\n", substr($$0, 5)} \
 		/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+# Not "go run": that fails when Ctrl-C stops the server in good order.
 .PHONY: run
-run: ## Start the server (ARGS="…" are its flags)
-	$(GO) run ./cmd/correx-actors serve $(ARGS)
+run: build ## Build and start the server (ARGS="…" are its flags)
+	$(BINARY) serve $(ARGS)
 
 .PHONY: build
 build: ## Build bin/correx-actors

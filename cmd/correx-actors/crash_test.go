@@ -129,13 +129,14 @@ const workflow = `{"type":"workflow_started","workflow_id":"w1"}
 {"type":"stage_started","stage_id":"test"}
 `
 
-// TestKilledServerLosesNothing kills the server in the middle of an answer. After a restart the state is the same, the missing
-// answer comes, and the client that was waiting gets it as if nothing had happened (I1, I6, I7).
+// TestKilledServerLosesNothing records a release's workflow of 30 events, chats and steers, and kills the server in the middle
+// of an answer. After a restart the state is the same, the missing answer comes, and the client that was waiting gets it as if
+// nothing had happened (I1, I6, I7).
 func TestKilledServerLosesNothing(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	server := m.serve("--set", "offline.delay=20ms")
-	m.run(workflow, "events", "import", "s1")
+	m.run(releaseWorkflow(t), "events", "import", "s1")
 	first := m.run("", "send", "s1", "hello")
 	events := m.run("", "events", "export", "s1")
 	before := m.state("s1")
@@ -147,7 +148,7 @@ func TestKilledServerLosesNothing(t *testing.T) {
 
 	m.serve()
 	require.NoError(t, waiting.Wait(), log)
-	require.Contains(t, answer.String(), "Current stage: test")
+	require.Contains(t, answer.String(), "Current stage: canary")
 	require.Contains(t, log.String(), "connected again")
 
 	after := m.await("s1", func(s *protocol.State) bool { return s.ActiveRun == nil && len(s.ConversationHistory) == 4 })

@@ -52,7 +52,7 @@ func classify(turns []Turn, keepLast int) []candidate {
 
 // window drops what is older than the newest keepLast entries, but never the newest user turn.
 func window(history []candidate, keepLast int) {
-	beyond := fmt.Sprintf("dropped: beyond the newest %d turns", keepLast)
+	beyond := fmt.Sprintf("dropped: beyond the newest %d entries", keepLast)
 	seen, found := 0, false
 	for i := range slices.Backward(history) {
 		c := &history[i]

@@ -267,9 +267,9 @@ func contentHash(req *messages.SubmitTurn) []byte {
 }
 
 // cut makes what a caller gave fit for an error message: bounded, on a rune border, and valid UTF-8.
-func cut(s string) string {
-	limit := maxKeyBytes
-	s = strings.ToValidUTF8(s, "\uFFFD")
+func cut(s string) string { return cutAt(strings.ToValidUTF8(s, "\uFFFD"), maxKeyBytes) }
+
+func cutAt(s string, limit int) string {
 	if len(s) <= limit {
 		return s
 	}

@@ -1,6 +1,8 @@
 package session
 
 import (
+	"slices"
+
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/correx/correx-actors/core/contextpack"
@@ -10,6 +12,9 @@ import (
 // viewL2 is how many L2 entries a view holds; the rest is paged.
 const viewL2 = 50
 
+// viewContent bounds the text of one history entry in a view, in bytes; what is cut ends with "…".
+const viewContent = 64 << 10
+
 // View is the state as others see it: RouterState, the conversation and the queue.
 func (s State) View() *messages.SessionView {
 	v := &messages.SessionView{
@@ -18,7 +23,7 @@ func (s State) View() *messages.SessionView {
 		WorkflowStatus:      string(s.Router.WorkflowStatus()),
 		CurrentStageId:      s.Router.CurrentStageID,
 		L2Total:             uint64(s.Router.L2.Len()), //nolint:gosec // a length
-		ConversationHistory: s.Ledger.History,
+		ConversationHistory: viewHistory(s.Ledger.History),
 		EventSequence:       s.Router.EventSequence,
 		Epoch:               s.Live.Epoch,
 	}
@@ -41,6 +46,25 @@ func (s State) View() *messages.SessionView {
 		v.PendingSteers = append(v.PendingSteers, &messages.PendingSteer{TurnId: t.GetTurnId(), RunId: v.GetActiveRun().GetRunId()})
 	}
 	return v
+}
+
+// viewHistory bounds each entry: a view goes to every subscriber, and a few huge answers must not make it too large to send. The
+// whole text is in the run's final and in the turn's status.
+func viewHistory(history []*messages.HistoryEntry) []*messages.HistoryEntry {
+	huge := func(h *messages.HistoryEntry) bool { return len(h.GetContent()) > viewContent }
+	if !slices.ContainsFunc(history, huge) {
+		return history
+	}
+	out := slices.Clone(history)
+	for i, h := range out {
+		if huge(h) {
+			out[i] = &messages.HistoryEntry{
+				Role: h.GetRole(), Content: cutAt(h.GetContent(), viewContent), Timestamp: h.GetTimestamp(),
+				Partial: h.GetPartial(), TurnId: h.GetTurnId(),
+			}
+		}
+	}
+	return out
 }
 
 // Conversation gives the history in the form that a context pack takes.

@@ -484,3 +484,42 @@ func TestAnswerThatIsTooLargeForTheJournalEndsItsRunAsFailed(t *testing.T) {
 		require.Equal(t, "internal", status.GetReason())
 	})
 }
+
+// fullDisk takes nothing while it is full.
+type fullDisk struct {
+	persistence.Journal
+	full atomic.Bool
+}
+
+func (f *fullDisk) Append(key messages.Key, expect persistence.Expect, batch persistence.Batch, done func(persistence.Appended, error)) {
+	if f.full.Load() {
+		go done(persistence.Appended{}, persistence.ErrFull)
+		return
+	}
+	f.Journal.Append(key, expect, batch, done)
+}
+
+// A disk that stays full does not hold up an orderly stop, and nothing is lost by it.
+func TestStopDoesNotWaitForAJournalThatTakesNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *host) {
+		h.stop()
+		disk := &fullDisk{Journal: h.journal}
+		gate := make(chan struct{})
+		h.model.Call(testkit.WaitFor(gate), testkit.Stream("answer")).Otherwise(testkit.Stream("again"))
+		*h = *start(t, h.journal, h.model, func(d *session.Deps) { d.Journal = disk })
+		accepted := h.submit("hi", steering)
+		synctest.Wait()
+		disk.full.Store(true)
+		close(gate)
+		time.Sleep(time.Second)
+		budget, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		begin := time.Now()
+		require.NoError(t, h.dir.Drain(budget, t.Context()))
+		require.Less(t, time.Since(begin), 10*time.Second)
+
+		*h = *h.restart() // with room again
+		require.Equal(t, "again", h.end(accepted.GetTurnId()).GetContent())
+		require.Equal(t, []string{"hi"}, h.notes())
+	})
+}

@@ -29,7 +29,7 @@ func (s *Session) appended(ctx actor.Context, m appended) {
 		return
 	}
 	if m.err == nil {
-		s.inflight = nil
+		s.inflight, s.stuck = nil, false
 		s.timers.retry.reset()
 		s.apply(ctx, m.batch)
 		s.drive(ctx)
@@ -101,7 +101,7 @@ func (s *Session) notStored(ctx actor.Context, b *batch, f *messages.Failure) {
 		s.pending = s.refuseOutside(s.pending, f)
 	}
 	s.pending = append(again, s.pending...)
-	s.blocked = true // nothing is decided until the pause is over
+	s.blocked, s.stuck = true, true // nothing is decided until the pause is over
 	s.arm(due{life: s.life, what: dueRetry}, s.timers.retry.next())
 }
 

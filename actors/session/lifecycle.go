@@ -172,7 +172,8 @@ func (s *Session) settleDrain() {
 		s.deps.Kernel.Tell(s.drainAsked, Drained{Key: s.key})
 		s.drainAsked = nil
 	}
-	if s.suspendTo != nil && (s.stage != stageReady || quiet && !s.state.Running()) {
+	// A journal that takes nothing must not hold up the stop: what waits is found open by the next start.
+	if s.suspendTo != nil && (s.stage != stageReady || quiet && !s.state.Running() || s.stuck && s.inflight == nil) {
 		s.deps.Kernel.Tell(s.suspendTo, Suspended{Key: s.key})
 		s.suspendTo = nil
 	}

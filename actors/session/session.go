@@ -52,6 +52,8 @@ type Session struct {
 	inflight *batch
 	// blocked: nothing is decided now; the first command waits for an index look-up, or for a pause after a failed append.
 	blocked bool
+	// stuck: the last append was refused, and something of ours waits to be tried again.
+	stuck bool
 	// finding are the commands whose answer is looked up in the index, without holding up any other.
 	finding map[*pending]struct{}
 

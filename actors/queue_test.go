@@ -114,6 +114,10 @@ func TestExplainSaysWhatSubmitThenDoes(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *host) {
 		gate := make(chan struct{})
 		h.model.Call(testkit.WaitFor(gate), testkit.Stream("first")).Otherwise(testkit.Stream("more"))
+		_, err := h.client.Explain(t.Context(), key, turn("x"))
+		requireCode(t, messages.CodeUnknownSession, err)
+		_, err = h.client.Start(t.Context(), key, nil)
+		require.NoError(t, err)
 		for _, m := range []messages.QueueMode{
 			messages.QueueCollect, messages.QueueFollowup, messages.QueueFollowup, messages.QueueSteer, messages.QueueSteerBacklog, messages.QueueInterrupt,
 		} {

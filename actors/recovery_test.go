@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/correx/correx-actors/actors"
-	"github.com/correx/correx-actors/actors/session"
 	"github.com/correx/correx-actors/messages"
 	"github.com/correx/correx-actors/persistence"
 	"github.com/correx/correx-actors/testkit"
@@ -420,106 +418,5 @@ func TestSessionsAreListedWithTheirState(t *testing.T) {
 		rows, _, err = h.client.Sessions(t.Context(), messages.DefaultTenant, actors.SessionBusy, "", 10)
 		require.NoError(t, err)
 		require.Len(t, rows, 1)
-	})
-}
-
-// panicky panics in the session's own goroutine.
-type panicky struct {
-	persistence.Journal
-	next atomic.Bool
-}
-
-func (p *panicky) Append(key messages.Key, expect persistence.Expect, batch persistence.Batch, done func(persistence.Appended, error)) {
-	if p.next.CompareAndSwap(true, false) {
-		panic("boom")
-	}
-	p.Journal.Append(key, expect, batch, done)
-}
-
-func TestSessionThatPanicsIsRestartedAndTheOthersGoOn(t *testing.T) {
-	inBubble(t, func(t *testing.T, h *host) {
-		h.stop()
-		journal := &panicky{Journal: h.journal}
-		h.model.Otherwise(testkit.Stream("ok"))
-		*h = *start(t, h.journal, h.model, func(d *session.Deps) { d.Journal = journal })
-		sub := h.subscribe(0)
-		other, err := h.client.Subscribe(t.Context(), messages.NewKey("other"), actors.SubscribeOptions{})
-		require.NoError(t, err)
-		journal.next.Store(true)
-		_, err = h.client.Submit(t.Context(), key, turn("hi"))
-		require.True(t, requireCode(t, messages.CodeUnavailable, err).GetRetryable(), "who waits is told at once")
-		_, err = sub.Next(t.Context())
-		requireCode(t, messages.CodeUnavailable, err) // the subscription ended, and says so
-		require.Equal(t, "answered", h.end(h.submit("again").GetTurnId()).GetState())
-		_, err = h.client.Submit(t.Context(), messages.NewKey("other"), turn("hello"))
-		require.NoError(t, err)
-		require.NotEmpty(t, h.items(other))
-		sub.Close()
-		other.Close()
-	})
-}
-
-func TestReaderOfAnotherJournalIsResynced(t *testing.T) {
-	inBubble(t, func(t *testing.T, h *host) {
-		h.model.Otherwise(testkit.Stream("ok"))
-		h.end(h.submit("one").GetTurnId())
-		sub := h.subscribe(1_000_000)
-		require.Equal(t, []string{"gap", "resync"}, show(h.items(sub)))
-		sub.Close()
-	})
-}
-
-// A run whose answer the journal can never take still ends.
-func TestAnswerThatIsTooLargeForTheJournalEndsItsRunAsFailed(t *testing.T) {
-	inBubble(t, func(t *testing.T, h *host) {
-		gate := make(chan struct{})
-		h.model.Call(testkit.WaitFor(gate), testkit.Stream("huge"))
-		accepted := h.submit("hi", steering)
-		synctest.Wait()
-		h.journal.FailNext(1, persistence.ErrTooLarge)
-		close(gate)
-		status := h.end(accepted.GetTurnId())
-		require.Equal(t, []string{"hi"}, h.notes())
-		require.Equal(t, "failed", status.GetState())
-		require.Equal(t, "internal", status.GetReason())
-	})
-}
-
-// fullDisk takes nothing while it is full.
-type fullDisk struct {
-	persistence.Journal
-	full atomic.Bool
-}
-
-func (f *fullDisk) Append(key messages.Key, expect persistence.Expect, batch persistence.Batch, done func(persistence.Appended, error)) {
-	if f.full.Load() {
-		go done(persistence.Appended{}, persistence.ErrFull)
-		return
-	}
-	f.Journal.Append(key, expect, batch, done)
-}
-
-// A disk that stays full does not hold up an orderly stop, and nothing is lost by it.
-func TestStopDoesNotWaitForAJournalThatTakesNothing(t *testing.T) {
-	inBubble(t, func(t *testing.T, h *host) {
-		h.stop()
-		disk := &fullDisk{Journal: h.journal}
-		gate := make(chan struct{})
-		h.model.Call(testkit.WaitFor(gate), testkit.Stream("answer")).Otherwise(testkit.Stream("again"))
-		*h = *start(t, h.journal, h.model, func(d *session.Deps) { d.Journal = disk })
-		accepted := h.submit("hi", steering)
-		synctest.Wait()
-		disk.full.Store(true)
-		close(gate)
-		time.Sleep(time.Second)
-		budget, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		begin := time.Now()
-		require.NoError(t, h.dir.Drain(budget, t.Context()))
-		require.Less(t, time.Since(begin), 10*time.Second)
-
-		*h = *h.restart() // with room again
-		require.Equal(t, "again", h.end(accepted.GetTurnId()).GetContent())
-		require.Equal(t, []string{"hi"}, h.notes())
 	})
 }

@@ -52,6 +52,7 @@ func TestRefusedFramesKeepTheConnection(t *testing.T) {
 		{"empty_input", "explain", []any{"session_id", "s1", "text", " "}},
 		{"input_too_large", "explain", []any{"session_id", "s1", "text", strings.Repeat("x", 40_000)}},
 		{"unsupported_resume_engine", "explain", []any{"session_id", "s1", "text", "hi", "resume", frame{"engine": "e", "token": "t"}}},
+		{"unknown_session", "explain", []any{"session_id", "nobody", "text", "hi"}},
 		{"unknown_session", "withdraw", []any{"session_id", "nobody", "turn_id", "turn_1"}},
 		{"unknown_turn", "withdraw", []any{"session_id", "s1", "turn_id", "turn_1"}},
 		{"unknown_turn", "withdraw", []any{"session_id", "s1", "turn_id", strings.Repeat("x", 10_000)}},

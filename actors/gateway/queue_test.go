@@ -282,8 +282,8 @@ func TestHTTPExplainDoesNothing(t *testing.T) {
 	require.Equal(t, before, s.state("s1"))
 
 	status, f, _ := s.call(http.MethodPost, "/v1/sessions/nobody/explain", `{"text":"b","queue_mode":"steer"}`)
-	require.Equal(t, http.StatusOK, status)
-	require.Equal(t, "started", f.text("disposition"))
+	require.Equal(t, http.StatusNotFound, status)
+	require.Equal(t, "unknown_session", f.code())
 	status, f, _ = s.call(http.MethodGet, "/v1/sessions/nobody", "")
 	require.Equal(t, http.StatusNotFound, status, "explaining makes no session: %v", f)
 }

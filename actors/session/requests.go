@@ -67,7 +67,7 @@ func (s *Session) readNow(ctx actor.Context, p *pending, cmd messages.Command) b
 		}
 		return false
 	case *messages.Explain:
-		s.explain(p, m)
+		s.ifExists(ctx, exists, p, func() { s.explain(p, m) })
 	case *messages.Withdraw:
 		if !exists {
 			s.ifExists(ctx, false, p, nil)

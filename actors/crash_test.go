@@ -68,9 +68,18 @@ var crashScenarios = map[string][]step{
 	"aborted run":     {{text: "a", steer: true}, {text: "b"}, {pause: time.Second}, {abort: messages.AbortRun}, {text: "c"}},
 	"aborted session": {{text: "a"}, {text: "b", steer: true}, {pause: time.Second}, {abort: messages.AbortSession}, {text: "c"}},
 	"everything": {
-		{events: 2}, {text: "a"}, {text: "b", mode: messages.QueueFollowup}, {text: "c", mode: messages.QueueFollowup, steer: true},
-		{pause: 700 * time.Millisecond}, {text: "d", mode: messages.QueueSteer}, {events: 1}, {text: "e", mode: messages.QueueInterrupt},
-		{pause: 10 * time.Second}, {text: "f", mode: messages.QueueSteerBacklog, steer: true}, {abort: messages.AbortRun}, {text: "g"},
+		{events: 2},
+		{text: "a"},
+		{text: "b", mode: messages.QueueFollowup},
+		{text: "c", mode: messages.QueueFollowup, steer: true},
+		{pause: 700 * time.Millisecond},
+		{text: "d", mode: messages.QueueSteer},
+		{events: 1},
+		{text: "e", mode: messages.QueueInterrupt},
+		{pause: 10 * time.Second},
+		{text: "f", mode: messages.QueueSteerBacklog, steer: true},
+		{abort: messages.AbortRun},
+		{text: "g"},
 	},
 }
 

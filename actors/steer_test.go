@@ -1,6 +1,7 @@
 package actors_test
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,10 +58,7 @@ func (l *looper) Receive(ctx actor.Context) {
 		report(core.RunFinished{RunID: l.order.RunID, Attempt: l.order.Attempt, Outcome: messages.OutcomeCancelled})
 		ctx.Stop(ctx.Self())
 	case atEnd:
-		answer := "heard"
-		for _, text := range l.injected {
-			answer += " " + text
-		}
+		answer := strings.Join(append([]string{"heard"}, l.injected...), " ")
 		report(core.RunFinished{RunID: l.order.RunID, Attempt: l.order.Attempt, Outcome: messages.OutcomeCompleted, Content: answer})
 		ctx.Stop(ctx.Self())
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"strconv"
 	"testing"
 	"time"
 
@@ -25,7 +26,7 @@ func TestStormOfFaults(t *testing.T) {
 		seeds = 1500
 	}
 	for seed := range seeds {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, h *host) {
 				h.model.Otherwise(testkit.Stream("ok"))
 				s := &storm{

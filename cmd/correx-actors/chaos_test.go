@@ -226,7 +226,9 @@ func (c *chaos) talk() {
 			c.submit(l, turn)
 		case 1:
 			scope := []protocol.Abort{
-				{Scope: protocol.ScopeRun}, {Scope: protocol.ScopeTurn, TurnID: turn.id}, {Scope: protocol.ScopeSession},
+				{Scope: protocol.ScopeRun},
+				{Scope: protocol.ScopeTurn, TurnID: turn.id},
+				{Scope: protocol.ScopeSession},
 				{Scope: protocol.ScopeRun, RunID: turn.run},
 			}[rand.IntN(4)]
 			scope.SessionID = session

@@ -220,6 +220,9 @@ func (s *scenario) config(t *testing.T, d *datadriven.TestData) string {
 	if d.HasArg("model") {
 		s.cfg.Model = str(d, "model")
 	}
+	if d.HasArg("queue") {
+		s.cfg.QueueMode = messages.QueueMode(str(d, "queue"))
+	}
 	return ""
 }
 

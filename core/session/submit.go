@@ -258,6 +258,9 @@ func contentHash(req *messages.SubmitTurn) []byte {
 	} {
 		field([]byte(s))
 	}
+	if req.GetTaskResult() { // none of an attachment's three: no list of fields runs into another one
+		field([]byte("task_result"))
+	}
 	for _, a := range req.GetAttachments() {
 		field([]byte(a.GetName()))
 		field([]byte(a.GetMediaType()))

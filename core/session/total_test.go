@@ -237,6 +237,7 @@ func TestIdempotencyComparesFieldByField(t *testing.T) {
 		{Text: "ab", Sender: "c", Model: "d", Mode: "STEERING"},
 		{Text: "ab", Sender: "d", Model: "c"},
 		{Text: "ab", Sender: "c", Model: "d", QueueMode: "collect"},
+		{Text: "ab", Sender: "c", Model: "d", TaskResult: true},
 	} {
 		kit := testkit.NewSessionKit(t)
 		kit.Run(session.Submit{Request: proto.CloneOf(first)})
@@ -336,6 +337,7 @@ func TestConfigValidateNamesEverySettingThatCannotBe(t *testing.T) {
 	} {
 		require.ErrorContains(t, err, name+" is 0, want more than 0")
 	}
+	require.ErrorContains(t, err, `queue.mode is "", want collect, followup, steer, steer_backlog or interrupt`)
 	cfg := session.DefaultConfig()
 	cfg.KeepLast = 1001
 	require.EqualError(t, cfg.Validate(), "conversation.keep_last is 1001, at most 1000")

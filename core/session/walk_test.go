@@ -262,7 +262,7 @@ func same(a, b *messages.SubmitTurn) bool {
 		}
 		return r.GetMode()
 	}
-	return a.GetText() == b.GetText() && mode(a) == mode(b) && a.GetSender() == b.GetSender() &&
+	return a.GetText() == b.GetText() && mode(a) == mode(b) && a.GetSender() == b.GetSender() && a.GetTaskResult() == b.GetTaskResult() &&
 		strings.EqualFold(a.GetQueueMode(), b.GetQueueMode())
 }
 

@@ -39,7 +39,7 @@ func (d *draft) abort(c Abort) {
 	}
 }
 
-// abortOne aborts the active run, or the one turn that matches.
+// abortOne aborts the active run, or the one turn that matches; of one that has ended nothing is left to abort.
 func (d *draft) abortOne(c Abort, active bool, unknown messages.Code, text string, match func(*messages.Turn) bool) {
 	done := &messages.Aborted{}
 	if active {
@@ -50,7 +50,9 @@ func (d *draft) abortOne(c Abort, active bool, unknown messages.Code, text strin
 	turn, running := d.s.Ledger.openTurn(match)
 	switch {
 	case turn != nil && running:
-		d.abortActive(c.Request, done)
+		if turn == d.s.Ledger.Active.Turns[0] { // the others ended as merged when the run started
+			d.abortActive(c.Request, done)
+		}
 	case turn != nil:
 		d.endWaiting(turn, messages.TurnCancelled, c.Request.GetReason(), done)
 	case !c.Ended:

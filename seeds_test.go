@@ -12,6 +12,9 @@ import (
 
 // A criterion that no test names is a wish: docs/seeds.md maps each to its tests, and these look whether they are there.
 
+// notYet begins the row of a fault that cannot happen because what it is a fault of does not exist, and says so plainly.
+const notYet = "not yet"
+
 var (
 	testName = regexp.MustCompile(`^([a-z/-]*)\.(Test\w+)$`)
 	testFunc = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
@@ -42,7 +45,9 @@ func TestEveryCriterionIsNamedByATest(t *testing.T) {
 			require.True(t, known[folder][found[2]], "%q names %s, which does not exist", cells[0], span)
 			named++
 		}
-		require.Positive(t, named, "%q is named by no test", cells[0])
+		if !strings.HasPrefix(cells[1], notYet) {
+			require.Positive(t, named, "%q is named by no test", cells[0])
+		}
 	}
 }
 

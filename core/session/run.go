@@ -54,14 +54,15 @@ func (d *draft) startNext(previous messages.Phase) {
 // order describes the active run's current attempt.
 func (d *draft) order() RunOrder {
 	run, set := d.s.Ledger.Active, d.s.settings(d.cfg)
+	asked := run.asked()
 	order := RunOrder{
 		Key:         d.s.Key,
 		RunID:       run.ID,
 		TurnIDs:     run.TurnIDs(),
 		Attempt:     run.Attempt,
 		Router:      d.s.Router,
-		Turns:       conversation(d.s.Ledger.History),
-		KeepLast:    set.keepLast,
+		Turns:       conversation(slices.Concat(before(d.s.Ledger.History, asked), asked)),
+		KeepLast:    max(set.keepLast, len(asked)),
 		TokenBudget: set.tokenBudget,
 		Model:       set.model,
 	}
@@ -71,6 +72,21 @@ func (d *draft) order() RunOrder {
 		}
 	}
 	return order
+}
+
+// asked is what the run answers: its question and then what steered it. That is its input and not memory, so a further attempt
+// has all of it, also what the history has no more room for.
+func (r *Run) asked() []*messages.HistoryEntry {
+	entries := []*messages.HistoryEntry{question(r.Turns)}
+	for _, turn := range r.Injected {
+		entries = append(entries, question([]*messages.Turn{turn}))
+	}
+	return entries
+}
+
+// before is the history without what the active run was asked, which is the newest of it.
+func before(history, asked []*messages.HistoryEntry) []*messages.HistoryEntry {
+	return history[:max(0, len(history)-len(asked))]
 }
 
 func conversation(history []*messages.HistoryEntry) []contextpack.Turn {

@@ -140,6 +140,26 @@ func TestExplainSaysWhatSubmitThenDoes(t *testing.T) {
 	})
 }
 
+// An explanation that asks the index disturbs nothing, whatever the session was asked before.
+func TestExplainOfAKeyTellsOfItsTurn(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *host) {
+		h.model.Call(testkit.HangUntilCancel()).Otherwise(testkit.Stream("ok"))
+		first := h.submit("a", keyed("k"))
+		for _, k := range []string{"new", "k", "other"} {
+			told, err := h.client.Explain(t.Context(), key, turn("a", keyed(k)))
+			require.NoError(t, err)
+			require.Equal(t, map[bool]string{true: "duplicate", false: "queued"}[k == "k"], told.GetDisposition())
+		}
+		require.Equal(t, uint32(1), h.state().GetActiveRun().GetAttempt())
+		_, err := h.client.Abort(t.Context(), key, &messages.Abort{})
+		require.NoError(t, err)
+		require.Equal(t, "cancelled", h.end(first.GetTurnId()).GetState())
+		told, err := h.client.Explain(t.Context(), key, turn("a", keyed("k")))
+		require.NoError(t, err)
+		require.Equal(t, "duplicate", told.GetDisposition())
+	})
+}
+
 func TestQueueSurvivesARestart(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *host) {
 		h.model.Call(testkit.HangUntilCancel()).Otherwise(testkit.Stream("ok"))

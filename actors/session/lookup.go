@@ -153,6 +153,23 @@ func readFailure(err error) *messages.Failure {
 	return messages.FailRetryable(messages.CodeUnavailable, "the journal cannot be read now; try again")
 }
 
+// await notes that the answer of p is being looked up; the session stays until it is found.
+func (s *Session) await(p *pending) {
+	if s.finding == nil {
+		s.finding = make(map[*pending]struct{})
+	}
+	s.finding[p] = struct{}{}
+}
+
+// found says whether p still waits for its answer, and forgets it.
+func (s *Session) found(p *pending) bool {
+	_, waits := s.finding[p]
+	if delete(s.finding, p); len(s.finding) == 0 {
+		s.finding = nil // an idle session holds no room for it
+	}
+	return waits
+}
+
 // turnFound is what the index said for a GetTurn.
 type turnFound struct {
 	from  *pending
@@ -187,10 +204,7 @@ func (s *Session) getTurn(p *pending, m *messages.GetTurn, tries int) {
 		s.answer(p, &messages.TurnFound{Turn: status})
 		return
 	}
-	if s.finding == nil {
-		s.finding = make(map[*pending]struct{})
-	}
-	s.finding[p] = struct{}{}
+	s.await(p)
 	deps, session, self := s.deps, s.key, s.self
 	go func() {
 		hit, err := find(context.Background(), deps.Journal, session, wanted{key: key, turn: id})
@@ -199,11 +213,8 @@ func (s *Session) getTurn(p *pending, m *messages.GetTurn, tries int) {
 }
 
 func (s *Session) turnFound(ctx actor.Context, m turnFound) {
-	if _, waits := s.finding[m.from]; !waits {
+	if !s.found(m.from) {
 		return // an earlier incarnation has refused it
-	}
-	if delete(s.finding, m.from); len(s.finding) == 0 {
-		s.finding = nil // an idle session holds no room for it
 	}
 	defer s.settle(ctx)
 	switch {
@@ -244,7 +255,7 @@ func (s *Session) explain(p *pending, m *messages.Explain) {
 		s.answer(p, core.Explain(s.state, s.deps.Core, cmd, s.now()))
 		return
 	}
-	s.finding[p] = struct{}{}
+	s.await(p)
 	deps, key, self := s.deps, s.key, s.self
 	go func() {
 		hit, err := find(context.Background(), deps.Journal, key, name)
@@ -254,10 +265,9 @@ func (s *Session) explain(p *pending, m *messages.Explain) {
 }
 
 func (s *Session) explained(ctx actor.Context, m explained) {
-	if _, waits := s.finding[m.from]; !waits {
+	if !s.found(m.from) {
 		return // an earlier incarnation has refused it
 	}
-	delete(s.finding, m.from)
 	defer s.settle(ctx)
 	if m.err != nil {
 		s.answer(m.from, readFailure(m.err))

@@ -420,3 +420,31 @@ func TestSessionsAreListedWithTheirState(t *testing.T) {
 		require.Len(t, rows, 1)
 	})
 }
+
+// Kept output costs an idle session nothing; who comes back later is told of the gap.
+func TestIdleSessionLetsGoOfItsOutput(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *host) {
+		h.model.Otherwise(testkit.Stream("ok"))
+		h.end(h.submit("one").GetTurnId())
+		time.Sleep(50 * time.Second)
+		sub := h.subscribe(0)
+		require.NotContains(t, show(h.items(sub)), "gap", "it is kept for a while")
+		sub.Close()
+		synctest.Wait()
+		time.Sleep(2 * time.Minute)
+		active, err := h.dir.Active(t.Context())
+		require.NoError(t, err)
+		require.Len(t, active, 1)
+		sub = h.subscribe(0)
+		require.Equal(t, []string{"response completed ok", "gap", "resync"}, show(h.items(sub)))
+		accepted := h.submit("two")
+		require.Equal(t, "answered", h.end(accepted.GetTurnId()).GetState())
+		require.Contains(t, show(h.items(sub)), "response completed ok", "it goes on after the gap")
+		sub.Close()
+		synctest.Wait()
+		time.Sleep(2 * h.deps.Idle)
+		active, err = h.dir.Active(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, active)
+	})
+}

@@ -26,6 +26,10 @@ func (t *timers) stop() {
 	t.idle, t.alive = nil, nil
 }
 
+// trimAfter is how long an idle session without subscribers keeps its output for one that comes back; later ones get the
+// answers that nobody acknowledged, a gap and the present state.
+const trimAfter = time.Minute
+
 // retry is the pause before the next try of something that failed.
 type retry struct{ last time.Duration }
 
@@ -54,6 +58,7 @@ type dueKind int
 
 const (
 	dueIdle dueKind = iota
+	dueTrim
 	dueAlive
 	dueRecover
 	dueRetry
@@ -74,6 +79,12 @@ func (s *Session) due(ctx actor.Context, d due) {
 		s.timers.idle = nil
 		if s.idle() && d.gen == s.timers.gen && s.parent != nil {
 			s.deps.Kernel.Tell(s.parent, Idle{Key: s.key, Self: s.self, Gen: d.gen})
+		}
+	case dueTrim:
+		s.timers.idle = nil
+		if s.idle() && d.gen == s.timers.gen {
+			s.output.clear()
+			s.timers.idle = s.arm(due{life: s.life, what: dueIdle, gen: d.gen}, s.deps.Idle-trimAfter)
 		}
 	case dueAlive:
 		s.timers.alive = nil
@@ -121,11 +132,14 @@ func (s *Session) settle(actor.Context) {
 		s.timers.idle = nil
 	}
 	if s.idle() {
-		after := s.deps.Idle
-		if s.stage == stageRefusing || !s.state.Exists() {
+		what, after := dueIdle, s.deps.Idle
+		switch {
+		case s.stage == stageRefusing || !s.state.Exists():
 			after = 0
+		case s.output.kept() > 0 && after > trimAfter:
+			what, after = dueTrim, trimAfter
 		}
-		s.timers.idle = s.arm(due{life: s.life, what: dueIdle, gen: s.timers.gen}, after)
+		s.timers.idle = s.arm(due{life: s.life, what: what, gen: s.timers.gen}, after)
 	}
 	s.settleDrain()
 }

@@ -29,6 +29,17 @@ func (o *output) add(item *messages.DeliveryIntent) {
 	o.items = o.items[drop:]
 }
 
+// kept is the number of kept items.
+func (o *output) kept() int {
+	if o == nil {
+		return 0
+	}
+	return len(o.items)
+}
+
+// clear lets go of all items: a reader that asks for them is told of the gap.
+func (o *output) clear() { o.items, o.bytes = nil, 0 }
+
 // itemSize is what an item holds in memory, about.
 func itemSize(item *messages.DeliveryIntent) int { return proto.Size(item) + 128 }
 

@@ -297,6 +297,21 @@ func TestUnknownOutcomeIsAskedUntilItIsKnown(t *testing.T) {
 	}
 }
 
+// A second try that surely stored nothing says nothing of the first: the turn may be there, and then it runs.
+func TestUnknownOutcomeIsNotSettledByATryThatFails(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *host) {
+		h.model.Otherwise(testkit.Stream("ok"))
+		_, err := h.client.Start(t.Context(), key, &messages.SessionConfig{})
+		require.NoError(t, err)
+		h.journal.UnknownNext(true)
+		h.journal.FailNext(1, persistence.ErrUnavailable)
+		accepted := h.submit("hi")
+		time.Sleep(time.Minute)
+		require.Len(t, h.model.ExpectCalls(1), 1)
+		require.Equal(t, "answered", h.end(accepted.GetTurnId()).GetState())
+	})
+}
+
 func TestOutcomeThatStaysUnknownIsToldWithTheTurnsID(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *host) {
 		h.model.Otherwise(testkit.Stream("ok"))

@@ -74,6 +74,8 @@ func (s *Session) appendFailed(ctx actor.Context, b *batch, err error) {
 		s.notStored(ctx, b, messages.Fail(messages.CodeInputTooLarge, "the command is too large to be recorded"))
 	case errors.Is(err, persistence.ErrClosed):
 		s.notStored(ctx, b, messages.FailRetryable(messages.CodeDraining, "the server is shutting down; try again"))
+	case b.tries > 0: // this try stored nothing, but an earlier one may have
+		s.appendUnknown(b)
 	default: // full, unavailable, failed: surely not stored, or the driver refuses all
 		s.notStored(ctx, b, messages.FailRetryable(messages.CodeUnavailable, "the journal takes no records now; try again"))
 	}

@@ -116,3 +116,20 @@ func TestStopDoesNotWaitForAJournalThatTakesNothing(t *testing.T) {
 		require.Equal(t, []string{"hi"}, h.notes())
 	})
 }
+
+// A replay in place is no crash: however often the head moves under a run, it is not taken for one that kills the process.
+func TestReplaysInPlaceAreNoCrashes(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *host) {
+		h.model.Call(testkit.HangUntilCancel()).Call(testkit.HangUntilCancel()).Call(testkit.HangUntilCancel()).
+			Call(testkit.HangUntilCancel()).Call(testkit.HangUntilCancel()).Otherwise(testkit.Stream("at last"))
+		accepted := h.submit("long")
+		for range 5 {
+			synctest.Wait()
+			h.journal.ConflictNext()
+			_, err := h.client.Record(t.Context(), key, nil, &messages.StageStarted{StageId: "s"})
+			require.NoError(t, err)
+		}
+		status := h.end(accepted.GetTurnId())
+		require.Equal(t, "answered", status.GetState(), status.GetReason())
+	})
+}

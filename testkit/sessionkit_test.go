@@ -67,9 +67,10 @@ func TestSessionKitFailsWithTheCommandsThatLedToIt(t *testing.T) {
 	kit := testkit.NewSessionKit(fake)
 	kit.Submit("one")
 	require.Contains(t, fake.fails(func() { kit.Given(&messages.WorkflowCompleted{}) }), "Given after the first command")
+	kit.Run(session.RunFinished{RunID: "run_1", Attempt: 1, Outcome: messages.OutcomeCompleted, Content: "done"})
 	text := fake.fails(func() { kit.Run(session.Submit{Request: &messages.SubmitTurn{Text: "two"}, TurnID: "turn_1"}) })
 	require.Contains(t, text, "session kit: turn turn_1 is admitted a second time\nthe last commands were:")
-	require.Contains(t, text, "00:00:00.000 session.Recover{Epoch:1 Draining:false}")
+	require.Contains(t, text, "00:00:00.000 session.Recover{Epoch:1 InPlace:false Draining:false}")
 	require.Contains(t, text, `session.Submit{Request:text:"one"`)
 	require.Contains(t, fake.fails(func() { testkit.NewSessionKit(fake, testkit.WithConfig(session.Config{})) }), "keep_last is 0")
 }

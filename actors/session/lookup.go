@@ -25,6 +25,7 @@ func (w wanted) wanted() bool { return w.key != "" || w.turn != "" }
 // looked is what the index said for the first pending command.
 type looked struct {
 	life *life
+	look uint64
 	from *pending
 	hit  *core.Prior
 	err  error
@@ -72,15 +73,16 @@ func (s *Session) lookUpName(state core.State, p *pending) wanted {
 // lookUp asks the index; nothing is decided until the answer is here, so it cannot be stale.
 func (s *Session) lookUp(p *pending, name wanted) {
 	s.blocked = true
-	deps, key, life, self := s.deps, s.key, s.life, s.self
+	s.looks++
+	deps, key, life, look, self := s.deps, s.key, s.life, s.looks, s.self
 	go func() {
 		hit, err := find(context.Background(), deps.Journal, key, name)
-		deps.Kernel.Tell(self, looked{life: life, from: p, hit: hit, err: err})
+		deps.Kernel.Tell(self, looked{life: life, look: look, from: p, hit: hit, err: err})
 	}()
 }
 
 func (s *Session) looked(ctx actor.Context, m looked) {
-	if m.life != s.life || s.stage != stageReady || len(s.pending) == 0 || s.pending[0] != m.from {
+	if m.life != s.life || m.look != s.looks || s.stage != stageReady || len(s.pending) == 0 || s.pending[0] != m.from {
 		return
 	}
 	s.blocked = false

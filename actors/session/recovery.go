@@ -79,7 +79,8 @@ func (s *Session) recovered(ctx actor.Context, m recovered) {
 	s.log.LogAttrs(context.Background(), slog.LevelDebug, "session started",
 		slog.Uint64(messages.AttrEventHead, m.state.Router.EventSequence), slog.Uint64(messages.AttrLedger, m.state.Ledger.Head),
 		slog.Uint64(messages.AttrEpoch, m.epoch), slog.Int64(messages.AttrDuration, m.took.Milliseconds()))
-	first := &pending{cmd: core.Recover{Epoch: m.epoch, Draining: s.draining}, internal: true}
+	first := &pending{cmd: core.Recover{Epoch: m.epoch, InPlace: s.begunOnce, Draining: s.draining}, internal: true}
+	s.begunOnce = true
 	s.pending = slices.Insert(s.pending, 0, first)
 	s.drive(ctx)
 }

@@ -62,8 +62,12 @@ type Session struct {
 	runner      *actor.PID
 	timers      timers
 	draining    bool
-	drainAsked  *actor.PID
-	suspendTo   *actor.PID
+	// begunOnce: this incarnation has recovered before; the next time is in place.
+	begunOnce bool
+	// looks counts look-ups, so that the answer of an older one is told apart.
+	looks      uint64
+	drainAsked *actor.PID
+	suspendTo  *actor.PID
 	// begun is when the activation began; with base it makes a clock that does not jump.
 	begun time.Time
 }

@@ -14,6 +14,8 @@ type Command interface{ isCommand() }
 // Recover is the first command of an activation, after replay.
 type Recover struct {
 	Epoch uint64
+	// InPlace: the process lived on and only read its journal anew, so a run that had no end is no sign of a crash.
+	InPlace bool
 	// Draining: the process is shutting down, open work is left to the next start.
 	Draining bool
 }

@@ -31,7 +31,7 @@ func (d *draft) recover(c Recover) {
 	case run.Aborted:
 		d.endAborted("", nil)
 		d.startNext(messages.PhaseQueued)
-	case !run.Suspended && int(run.Recoveries)+1 >= d.cfg.RecoveryMaxAttempts:
+	case !c.InPlace && !run.Suspended && int(run.Recoveries)+1 >= d.cfg.RecoveryMaxAttempts:
 		d.end(ending{
 			outcome: messages.OutcomeFailed,
 			failure: messages.FailRetryable(messages.CodeCrashLoop, "the server stopped during each attempt to answer this turn"),
@@ -39,14 +39,14 @@ func (d *draft) recover(c Recover) {
 		})
 		d.startNext(messages.PhaseQueued)
 	default:
-		d.restart(run)
+		d.restart(run, c.InPlace)
 	}
 }
 
 // restart gives the run its next attempt; it had launched no tool, so nothing is done twice.
-func (d *draft) restart(run *Run) {
+func (d *draft) restart(run *Run, inPlace bool) {
 	recoveries := run.Recoveries
-	if !run.Suspended {
+	if !run.Suspended && !inPlace {
 		recoveries++
 	}
 	d.record(&messages.RunStarted{

@@ -191,6 +191,10 @@ func checkShort(name, value string, limit int) *messages.Failure {
 
 // earlier finds a turn with the same idempotency key: an open one in the state, an ended one as the index told.
 func (d *draft) earlier(c Submit) *messages.TurnStatus {
+	// The same submission, decided again after an append whose outcome was lost: it had been stored.
+	if status, ok := d.s.Turn(c.TurnID); ok {
+		return status
+	}
 	key := c.Request.GetIdempotencyKey()
 	if key == "" {
 		return nil

@@ -269,3 +269,19 @@ func TestTailFollowsOverARestart(t *testing.T) {
 	require.NoError(t, tail.Wait(), log)
 	require.Equal(t, m.run("", "events", "export", "--after", "2", "s1"), out.String())
 }
+
+// TestRunThatTakesTheServerDownEndsAsCrashLoop kills the server during each attempt that it may make.
+func TestRunThatTakesTheServerDownEndsAsCrashLoop(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	args := []string{"--set", "offline.delay=1h", "--set", "recovery.max_attempts=1"}
+	server := m.serve(args...)
+	turn := strings.TrimSpace(m.run("", "send", "--no-wait", "s1", "hello"))
+	m.await("s1", func(s *protocol.State) bool { return s.ActiveRun != nil })
+	m.kill(server)
+	m.serve(args...)
+	m.await("s1", func(s *protocol.State) bool { return s.ActiveRun == nil })
+	shown := m.run("", "turns", "show", "s1", turn)
+	require.Contains(t, shown, "failed")
+	require.Contains(t, shown, "crash_loop")
+}

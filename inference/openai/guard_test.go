@@ -139,7 +139,7 @@ func FuzzGuard(f *testing.F) {
 	f.Add(bytes.Repeat([]byte("{\n"), 5000), 2, "text/event-stream")
 	f.Fuzz(func(t *testing.T, body []byte, piece int, contentType string) {
 		if len(body) > 64<<10 {
-			t.Skip()
+			t.Skip("larger than the limits that are fuzzed")
 		}
 		if strings.ContainsAny(contentType, "\r\n") || contentType == "" {
 			contentType = "text/event-stream"

@@ -1479,6 +1479,97 @@ func (x *ContextExplained) GetPack() *PackView {
 	return nil
 }
 
+// KeepRunAlive says what becomes of a run that waits for a user's word. Answered with Done.
+type KeepRunAlive struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	RunId string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// Continue or cancel.
+	Decision      string `protobuf:"bytes,2,opt,name=decision,proto3" json:"decision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeepRunAlive) Reset() {
+	*x = KeepRunAlive{}
+	mi := &file_correx_v1_commands_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeepRunAlive) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeepRunAlive) ProtoMessage() {}
+
+func (x *KeepRunAlive) ProtoReflect() protoreflect.Message {
+	mi := &file_correx_v1_commands_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeepRunAlive.ProtoReflect.Descriptor instead.
+func (*KeepRunAlive) Descriptor() ([]byte, []int) {
+	return file_correx_v1_commands_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *KeepRunAlive) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *KeepRunAlive) GetDecision() string {
+	if x != nil {
+		return x.Decision
+	}
+	return ""
+}
+
+// Done answers a command that has nothing to tell.
+type Done struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Done) Reset() {
+	*x = Done{}
+	mi := &file_correx_v1_commands_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Done) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Done) ProtoMessage() {}
+
+func (x *Done) ProtoReflect() protoreflect.Message {
+	mi := &file_correx_v1_commands_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Done.ProtoReflect.Descriptor instead.
+func (*Done) Descriptor() ([]byte, []int) {
+	return file_correx_v1_commands_proto_rawDescGZIP(), []int{27}
+}
+
 var File_correx_v1_commands_proto protoreflect.FileDescriptor
 
 const file_correx_v1_commands_proto_rawDesc = "" +
@@ -1585,7 +1676,11 @@ const file_correx_v1_commands_proto_rawDesc = "" +
 	"GetContext\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\";\n" +
 	"\x10ContextExplained\x12'\n" +
-	"\x04pack\x18\x01 \x01(\v2\x13.correx.v1.PackViewR\x04packB3Z1github.com/correx/correx-actors/messages;messagesb\x06proto3"
+	"\x04pack\x18\x01 \x01(\v2\x13.correx.v1.PackViewR\x04pack\"A\n" +
+	"\fKeepRunAlive\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1a\n" +
+	"\bdecision\x18\x02 \x01(\tR\bdecision\"\x06\n" +
+	"\x04DoneB3Z1github.com/correx/correx-actors/messages;messagesb\x06proto3"
 
 var (
 	file_correx_v1_commands_proto_rawDescOnce sync.Once
@@ -1599,7 +1694,7 @@ func file_correx_v1_commands_proto_rawDescGZIP() []byte {
 	return file_correx_v1_commands_proto_rawDescData
 }
 
-var file_correx_v1_commands_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_correx_v1_commands_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_correx_v1_commands_proto_goTypes = []any{
 	(*StartSession)(nil),          // 0: correx.v1.StartSession
 	(*SessionStarted)(nil),        // 1: correx.v1.SessionStarted
@@ -1627,27 +1722,29 @@ var file_correx_v1_commands_proto_goTypes = []any{
 	(*AckFinals)(nil),             // 23: correx.v1.AckFinals
 	(*GetContext)(nil),            // 24: correx.v1.GetContext
 	(*ContextExplained)(nil),      // 25: correx.v1.ContextExplained
-	(*SessionConfig)(nil),         // 26: correx.v1.SessionConfig
-	(*SessionView)(nil),           // 27: correx.v1.SessionView
-	(*ResumeToken)(nil),           // 28: correx.v1.ResumeToken
-	(*Attachment)(nil),            // 29: correx.v1.Attachment
-	(*timestamppb.Timestamp)(nil), // 30: google.protobuf.Timestamp
-	(*TurnStatus)(nil),            // 31: correx.v1.TurnStatus
-	(*PackView)(nil),              // 32: correx.v1.PackView
+	(*KeepRunAlive)(nil),          // 26: correx.v1.KeepRunAlive
+	(*Done)(nil),                  // 27: correx.v1.Done
+	(*SessionConfig)(nil),         // 28: correx.v1.SessionConfig
+	(*SessionView)(nil),           // 29: correx.v1.SessionView
+	(*ResumeToken)(nil),           // 30: correx.v1.ResumeToken
+	(*Attachment)(nil),            // 31: correx.v1.Attachment
+	(*timestamppb.Timestamp)(nil), // 32: google.protobuf.Timestamp
+	(*TurnStatus)(nil),            // 33: correx.v1.TurnStatus
+	(*PackView)(nil),              // 34: correx.v1.PackView
 }
 var file_correx_v1_commands_proto_depIdxs = []int32{
-	26, // 0: correx.v1.StartSession.config:type_name -> correx.v1.SessionConfig
-	27, // 1: correx.v1.SessionStarted.state:type_name -> correx.v1.SessionView
-	28, // 2: correx.v1.SubmitTurn.resume:type_name -> correx.v1.ResumeToken
-	29, // 3: correx.v1.SubmitTurn.attachments:type_name -> correx.v1.Attachment
+	28, // 0: correx.v1.StartSession.config:type_name -> correx.v1.SessionConfig
+	29, // 1: correx.v1.SessionStarted.state:type_name -> correx.v1.SessionView
+	30, // 2: correx.v1.SubmitTurn.resume:type_name -> correx.v1.ResumeToken
+	31, // 3: correx.v1.SubmitTurn.attachments:type_name -> correx.v1.Attachment
 	2,  // 4: correx.v1.Explain.turn:type_name -> correx.v1.SubmitTurn
-	30, // 5: correx.v1.StoredEvent.recorded_at:type_name -> google.protobuf.Timestamp
+	32, // 5: correx.v1.StoredEvent.recorded_at:type_name -> google.protobuf.Timestamp
 	8,  // 6: correx.v1.StoredEvent.event:type_name -> correx.v1.EncodedEvent
 	8,  // 7: correx.v1.RecordEvents.events:type_name -> correx.v1.EncodedEvent
-	27, // 8: correx.v1.Subscribed.state:type_name -> correx.v1.SessionView
-	27, // 9: correx.v1.SessionState.state:type_name -> correx.v1.SessionView
-	31, // 10: correx.v1.TurnFound.turn:type_name -> correx.v1.TurnStatus
-	32, // 11: correx.v1.ContextExplained.pack:type_name -> correx.v1.PackView
+	29, // 8: correx.v1.Subscribed.state:type_name -> correx.v1.SessionView
+	29, // 9: correx.v1.SessionState.state:type_name -> correx.v1.SessionView
+	33, // 10: correx.v1.TurnFound.turn:type_name -> correx.v1.TurnStatus
+	34, // 11: correx.v1.ContextExplained.pack:type_name -> correx.v1.PackView
 	12, // [12:12] is the sub-list for method output_type
 	12, // [12:12] is the sub-list for method input_type
 	12, // [12:12] is the sub-list for extension type_name
@@ -1669,7 +1766,7 @@ func file_correx_v1_commands_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_correx_v1_commands_proto_rawDesc), len(file_correx_v1_commands_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   26,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -198,3 +198,15 @@ func (s AbortScope) Valid() bool {
 	}
 	return false
 }
+
+// KeepDecision is what a user says of a run that waits for a word.
+type KeepDecision string
+
+// Keep decisions.
+const (
+	KeepContinue KeepDecision = "continue"
+	KeepCancel   KeepDecision = "cancel"
+)
+
+// Valid says whether d is one of them.
+func (d KeepDecision) Valid() bool { return d == KeepContinue || d == KeepCancel }

@@ -288,6 +288,60 @@ func (x *TurnInjected) GetSeq() uint64 {
 	return 0
 }
 
+// SlotAwaited: the run at the head of the queue has asked for its run slot and could not get it at once. It is announced
+// once, also over a restart.
+type SlotAwaited struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	AwaitedAt     *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=awaited_at,json=awaitedAt,proto3" json:"awaited_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SlotAwaited) Reset() {
+	*x = SlotAwaited{}
+	mi := &file_correx_v1_ledger_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SlotAwaited) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SlotAwaited) ProtoMessage() {}
+
+func (x *SlotAwaited) ProtoReflect() protoreflect.Message {
+	mi := &file_correx_v1_ledger_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SlotAwaited.ProtoReflect.Descriptor instead.
+func (*SlotAwaited) Descriptor() ([]byte, []int) {
+	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *SlotAwaited) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *SlotAwaited) GetAwaitedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.AwaitedAt
+	}
+	return nil
+}
+
 // RunStarted: the run of the first turn takes its turns; attempts count from 1.
 type RunStarted struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
@@ -303,7 +357,7 @@ type RunStarted struct {
 
 func (x *RunStarted) Reset() {
 	*x = RunStarted{}
-	mi := &file_correx_v1_ledger_proto_msgTypes[4]
+	mi := &file_correx_v1_ledger_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -315,7 +369,7 @@ func (x *RunStarted) String() string {
 func (*RunStarted) ProtoMessage() {}
 
 func (x *RunStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_ledger_proto_msgTypes[4]
+	mi := &file_correx_v1_ledger_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -328,7 +382,7 @@ func (x *RunStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunStarted.ProtoReflect.Descriptor instead.
 func (*RunStarted) Descriptor() ([]byte, []int) {
-	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{4}
+	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *RunStarted) GetRunId() string {
@@ -376,7 +430,7 @@ type RunSuspended struct {
 
 func (x *RunSuspended) Reset() {
 	*x = RunSuspended{}
-	mi := &file_correx_v1_ledger_proto_msgTypes[5]
+	mi := &file_correx_v1_ledger_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -388,7 +442,7 @@ func (x *RunSuspended) String() string {
 func (*RunSuspended) ProtoMessage() {}
 
 func (x *RunSuspended) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_ledger_proto_msgTypes[5]
+	mi := &file_correx_v1_ledger_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -401,7 +455,7 @@ func (x *RunSuspended) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunSuspended.ProtoReflect.Descriptor instead.
 func (*RunSuspended) Descriptor() ([]byte, []int) {
-	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{5}
+	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *RunSuspended) GetRunId() string {
@@ -431,14 +485,18 @@ type RunEnded struct {
 	// Turns of this run whose steering note was written.
 	SteeredTurnIds []string `protobuf:"bytes,12,rep,name=steered_turn_ids,json=steeredTurnIds,proto3" json:"steered_turn_ids,omitempty"`
 	// True when deltas were published.
-	Streamed      bool `protobuf:"varint,13,opt,name=streamed,proto3" json:"streamed,omitempty"`
+	Streamed bool `protobuf:"varint,13,opt,name=streamed,proto3" json:"streamed,omitempty"`
+	// Resume is the token with which a later run continues this conversation; none = the engine gave none.
+	Resume *ResumeToken `protobuf:"bytes,14,opt,name=resume,proto3" json:"resume,omitempty"`
+	// Resume_lineage names what resume continues: engines that give a new token for each answer continue one lineage.
+	ResumeLineage string `protobuf:"bytes,15,opt,name=resume_lineage,json=resumeLineage,proto3" json:"resume_lineage,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RunEnded) Reset() {
 	*x = RunEnded{}
-	mi := &file_correx_v1_ledger_proto_msgTypes[6]
+	mi := &file_correx_v1_ledger_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -450,7 +508,7 @@ func (x *RunEnded) String() string {
 func (*RunEnded) ProtoMessage() {}
 
 func (x *RunEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_ledger_proto_msgTypes[6]
+	mi := &file_correx_v1_ledger_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -463,7 +521,7 @@ func (x *RunEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunEnded.ProtoReflect.Descriptor instead.
 func (*RunEnded) Descriptor() ([]byte, []int) {
-	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{6}
+	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *RunEnded) GetRunId() string {
@@ -557,6 +615,20 @@ func (x *RunEnded) GetStreamed() bool {
 	return false
 }
 
+func (x *RunEnded) GetResume() *ResumeToken {
+	if x != nil {
+		return x.Resume
+	}
+	return nil
+}
+
+func (x *RunEnded) GetResumeLineage() string {
+	if x != nil {
+		return x.ResumeLineage
+	}
+	return ""
+}
+
 // TurnEnded ends a turn that no run took.
 type TurnEnded struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -572,7 +644,7 @@ type TurnEnded struct {
 
 func (x *TurnEnded) Reset() {
 	*x = TurnEnded{}
-	mi := &file_correx_v1_ledger_proto_msgTypes[7]
+	mi := &file_correx_v1_ledger_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -584,7 +656,7 @@ func (x *TurnEnded) String() string {
 func (*TurnEnded) ProtoMessage() {}
 
 func (x *TurnEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_ledger_proto_msgTypes[7]
+	mi := &file_correx_v1_ledger_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -597,7 +669,7 @@ func (x *TurnEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnEnded.ProtoReflect.Descriptor instead.
 func (*TurnEnded) Descriptor() ([]byte, []int) {
-	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{7}
+	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *TurnEnded) GetTurnId() string {
@@ -652,7 +724,7 @@ type AbortRequested struct {
 
 func (x *AbortRequested) Reset() {
 	*x = AbortRequested{}
-	mi := &file_correx_v1_ledger_proto_msgTypes[8]
+	mi := &file_correx_v1_ledger_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -664,7 +736,7 @@ func (x *AbortRequested) String() string {
 func (*AbortRequested) ProtoMessage() {}
 
 func (x *AbortRequested) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_ledger_proto_msgTypes[8]
+	mi := &file_correx_v1_ledger_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -677,7 +749,7 @@ func (x *AbortRequested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbortRequested.ProtoReflect.Descriptor instead.
 func (*AbortRequested) Descriptor() ([]byte, []int) {
-	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{8}
+	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *AbortRequested) GetScope() string {
@@ -732,7 +804,7 @@ type OutputReserved struct {
 
 func (x *OutputReserved) Reset() {
 	*x = OutputReserved{}
-	mi := &file_correx_v1_ledger_proto_msgTypes[9]
+	mi := &file_correx_v1_ledger_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -744,7 +816,7 @@ func (x *OutputReserved) String() string {
 func (*OutputReserved) ProtoMessage() {}
 
 func (x *OutputReserved) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_ledger_proto_msgTypes[9]
+	mi := &file_correx_v1_ledger_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -757,7 +829,7 @@ func (x *OutputReserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputReserved.ProtoReflect.Descriptor instead.
 func (*OutputReserved) Descriptor() ([]byte, []int) {
-	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{9}
+	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *OutputReserved) GetUpTo() uint64 {
@@ -777,7 +849,7 @@ type SessionAlive struct {
 
 func (x *SessionAlive) Reset() {
 	*x = SessionAlive{}
-	mi := &file_correx_v1_ledger_proto_msgTypes[10]
+	mi := &file_correx_v1_ledger_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -789,7 +861,7 @@ func (x *SessionAlive) String() string {
 func (*SessionAlive) ProtoMessage() {}
 
 func (x *SessionAlive) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_ledger_proto_msgTypes[10]
+	mi := &file_correx_v1_ledger_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -802,7 +874,7 @@ func (x *SessionAlive) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionAlive.ProtoReflect.Descriptor instead.
 func (*SessionAlive) Descriptor() ([]byte, []int) {
-	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{10}
+	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SessionAlive) GetAt() *timestamppb.Timestamp {
@@ -822,7 +894,7 @@ type FinalsAcked struct {
 
 func (x *FinalsAcked) Reset() {
 	*x = FinalsAcked{}
-	mi := &file_correx_v1_ledger_proto_msgTypes[11]
+	mi := &file_correx_v1_ledger_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -834,7 +906,7 @@ func (x *FinalsAcked) String() string {
 func (*FinalsAcked) ProtoMessage() {}
 
 func (x *FinalsAcked) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_ledger_proto_msgTypes[11]
+	mi := &file_correx_v1_ledger_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -847,7 +919,7 @@ func (x *FinalsAcked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinalsAcked.ProtoReflect.Descriptor instead.
 func (*FinalsAcked) Descriptor() ([]byte, []int) {
-	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{11}
+	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *FinalsAcked) GetUpTo() uint64 {
@@ -868,7 +940,7 @@ type Final struct {
 
 func (x *Final) Reset() {
 	*x = Final{}
-	mi := &file_correx_v1_ledger_proto_msgTypes[12]
+	mi := &file_correx_v1_ledger_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -880,7 +952,7 @@ func (x *Final) String() string {
 func (*Final) ProtoMessage() {}
 
 func (x *Final) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_ledger_proto_msgTypes[12]
+	mi := &file_correx_v1_ledger_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -893,7 +965,7 @@ func (x *Final) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Final.ProtoReflect.Descriptor instead.
 func (*Final) Descriptor() ([]byte, []int) {
-	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{12}
+	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Final) GetSeq() uint64 {
@@ -933,13 +1005,17 @@ type LedgerCheckpoint struct {
 	LastFollowup *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=last_followup,json=lastFollowup,proto3" json:"last_followup,omitempty"`
 	// Turns that steered the active run; they have ended, but their answer is the run's.
 	ActiveInjected []*Turn `protobuf:"bytes,15,rep,name=active_injected,json=activeInjected,proto3" json:"active_injected,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Awaited lists the waiting runs whose wait for a slot was announced.
+	AwaitedRunIds []string     `protobuf:"bytes,16,rep,name=awaited_run_ids,json=awaitedRunIds,proto3" json:"awaited_run_ids,omitempty"`
+	Resume        *ResumeToken `protobuf:"bytes,17,opt,name=resume,proto3" json:"resume,omitempty"`
+	ResumeLineage string       `protobuf:"bytes,18,opt,name=resume_lineage,json=resumeLineage,proto3" json:"resume_lineage,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *LedgerCheckpoint) Reset() {
 	*x = LedgerCheckpoint{}
-	mi := &file_correx_v1_ledger_proto_msgTypes[13]
+	mi := &file_correx_v1_ledger_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -951,7 +1027,7 @@ func (x *LedgerCheckpoint) String() string {
 func (*LedgerCheckpoint) ProtoMessage() {}
 
 func (x *LedgerCheckpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_ledger_proto_msgTypes[13]
+	mi := &file_correx_v1_ledger_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -964,7 +1040,7 @@ func (x *LedgerCheckpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LedgerCheckpoint.ProtoReflect.Descriptor instead.
 func (*LedgerCheckpoint) Descriptor() ([]byte, []int) {
-	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{13}
+	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *LedgerCheckpoint) GetConfig() *SessionConfig {
@@ -1072,6 +1148,27 @@ func (x *LedgerCheckpoint) GetActiveInjected() []*Turn {
 	return nil
 }
 
+func (x *LedgerCheckpoint) GetAwaitedRunIds() []string {
+	if x != nil {
+		return x.AwaitedRunIds
+	}
+	return nil
+}
+
+func (x *LedgerCheckpoint) GetResume() *ResumeToken {
+	if x != nil {
+		return x.Resume
+	}
+	return nil
+}
+
+func (x *LedgerCheckpoint) GetResumeLineage() string {
+	if x != nil {
+		return x.ResumeLineage
+	}
+	return ""
+}
+
 // WaitingEntry is one or more turns that one run will answer, the leading one first.
 type WaitingEntry struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1082,7 +1179,7 @@ type WaitingEntry struct {
 
 func (x *WaitingEntry) Reset() {
 	*x = WaitingEntry{}
-	mi := &file_correx_v1_ledger_proto_msgTypes[14]
+	mi := &file_correx_v1_ledger_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1094,7 +1191,7 @@ func (x *WaitingEntry) String() string {
 func (*WaitingEntry) ProtoMessage() {}
 
 func (x *WaitingEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_ledger_proto_msgTypes[14]
+	mi := &file_correx_v1_ledger_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1107,7 +1204,7 @@ func (x *WaitingEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitingEntry.ProtoReflect.Descriptor instead.
 func (*WaitingEntry) Descriptor() ([]byte, []int) {
-	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{14}
+	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *WaitingEntry) GetTurnIds() []string {
@@ -1144,7 +1241,11 @@ const file_correx_v1_ledger_proto_rawDesc = "" +
 	"beforeCall\x129\n" +
 	"\n" +
 	"steered_at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\tsteeredAt\x12\x10\n" +
-	"\x03seq\x18\x05 \x01(\x04R\x03seq\"\xb3\x01\n" +
+	"\x03seq\x18\x05 \x01(\x04R\x03seq\"_\n" +
+	"\vSlotAwaited\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x129\n" +
+	"\n" +
+	"awaited_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\tawaitedAt\"\xb3\x01\n" +
 	"\n" +
 	"RunStarted\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x19\n" +
@@ -1156,7 +1257,7 @@ const file_correx_v1_ledger_proto_rawDesc = "" +
 	"recoveries\x18\x05 \x01(\rR\n" +
 	"recoveries\"%\n" +
 	"\fRunSuspended\x12\x15\n" +
-	"\x06run_id\x18\x01 \x01(\tR\x05runId\"\xb8\x03\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\"\x8f\x04\n" +
 	"\bRunEnded\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x19\n" +
 	"\bturn_ids\x18\x02 \x03(\tR\aturnIds\x12\x18\n" +
@@ -1171,7 +1272,9 @@ const file_correx_v1_ledger_proto_rawDesc = "" +
 	" \x01(\x04R\bfinalSeq\x12\x18\n" +
 	"\aattempt\x18\v \x01(\rR\aattempt\x12(\n" +
 	"\x10steered_turn_ids\x18\f \x03(\tR\x0esteeredTurnIds\x12\x1a\n" +
-	"\bstreamed\x18\r \x01(\bR\bstreamed\"\x9b\x01\n" +
+	"\bstreamed\x18\r \x01(\bR\bstreamed\x12.\n" +
+	"\x06resume\x18\x0e \x01(\v2\x16.correx.v1.ResumeTokenR\x06resume\x12%\n" +
+	"\x0eresume_lineage\x18\x0f \x01(\tR\rresumeLineage\"\x9b\x01\n" +
 	"\tTurnEnded\x12\x17\n" +
 	"\aturn_id\x18\x01 \x01(\tR\x06turnId\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x16\n" +
@@ -1193,7 +1296,7 @@ const file_correx_v1_ledger_proto_rawDesc = "" +
 	"\x05up_to\x18\x01 \x01(\x04R\x04upTo\"@\n" +
 	"\x05Final\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12%\n" +
-	"\x03run\x18\x02 \x01(\v2\x13.correx.v1.RunEndedR\x03run\"\xeb\x05\n" +
+	"\x03run\x18\x02 \x01(\v2\x13.correx.v1.RunEndedR\x03run\"\xea\x06\n" +
 	"\x10LedgerCheckpoint\x120\n" +
 	"\x06config\x18\x01 \x01(\v2\x18.correx.v1.SessionConfigR\x06config\x12.\n" +
 	"\n" +
@@ -1211,7 +1314,10 @@ const file_correx_v1_ledger_proto_rawDesc = "" +
 	"\awaiting\x18\f \x03(\v2\x17.correx.v1.WaitingEntryR\awaiting\x12(\n" +
 	"\x10offered_turn_ids\x18\r \x03(\tR\x0eofferedTurnIds\x12?\n" +
 	"\rlast_followup\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\flastFollowup\x128\n" +
-	"\x0factive_injected\x18\x0f \x03(\v2\x0f.correx.v1.TurnR\x0eactiveInjected\")\n" +
+	"\x0factive_injected\x18\x0f \x03(\v2\x0f.correx.v1.TurnR\x0eactiveInjected\x12&\n" +
+	"\x0fawaited_run_ids\x18\x10 \x03(\tR\rawaitedRunIds\x12.\n" +
+	"\x06resume\x18\x11 \x01(\v2\x16.correx.v1.ResumeTokenR\x06resume\x12%\n" +
+	"\x0eresume_lineage\x18\x12 \x01(\tR\rresumeLineage\")\n" +
 	"\fWaitingEntry\x12\x19\n" +
 	"\bturn_ids\x18\x01 \x03(\tR\aturnIdsB3Z1github.com/correx/correx-actors/messages;messagesb\x06proto3"
 
@@ -1227,57 +1333,62 @@ func file_correx_v1_ledger_proto_rawDescGZIP() []byte {
 	return file_correx_v1_ledger_proto_rawDescData
 }
 
-var file_correx_v1_ledger_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_correx_v1_ledger_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_correx_v1_ledger_proto_goTypes = []any{
 	(*SessionConfigured)(nil),     // 0: correx.v1.SessionConfigured
 	(*TurnAdmitted)(nil),          // 1: correx.v1.TurnAdmitted
 	(*TurnReturned)(nil),          // 2: correx.v1.TurnReturned
 	(*TurnInjected)(nil),          // 3: correx.v1.TurnInjected
-	(*RunStarted)(nil),            // 4: correx.v1.RunStarted
-	(*RunSuspended)(nil),          // 5: correx.v1.RunSuspended
-	(*RunEnded)(nil),              // 6: correx.v1.RunEnded
-	(*TurnEnded)(nil),             // 7: correx.v1.TurnEnded
-	(*AbortRequested)(nil),        // 8: correx.v1.AbortRequested
-	(*OutputReserved)(nil),        // 9: correx.v1.OutputReserved
-	(*SessionAlive)(nil),          // 10: correx.v1.SessionAlive
-	(*FinalsAcked)(nil),           // 11: correx.v1.FinalsAcked
-	(*Final)(nil),                 // 12: correx.v1.Final
-	(*LedgerCheckpoint)(nil),      // 13: correx.v1.LedgerCheckpoint
-	(*WaitingEntry)(nil),          // 14: correx.v1.WaitingEntry
-	(*SessionConfig)(nil),         // 15: correx.v1.SessionConfig
-	(*Turn)(nil),                  // 16: correx.v1.Turn
-	(*timestamppb.Timestamp)(nil), // 17: google.protobuf.Timestamp
-	(*Usage)(nil),                 // 18: correx.v1.Usage
-	(*Failure)(nil),               // 19: correx.v1.Failure
-	(*HistoryEntry)(nil),          // 20: correx.v1.HistoryEntry
+	(*SlotAwaited)(nil),           // 4: correx.v1.SlotAwaited
+	(*RunStarted)(nil),            // 5: correx.v1.RunStarted
+	(*RunSuspended)(nil),          // 6: correx.v1.RunSuspended
+	(*RunEnded)(nil),              // 7: correx.v1.RunEnded
+	(*TurnEnded)(nil),             // 8: correx.v1.TurnEnded
+	(*AbortRequested)(nil),        // 9: correx.v1.AbortRequested
+	(*OutputReserved)(nil),        // 10: correx.v1.OutputReserved
+	(*SessionAlive)(nil),          // 11: correx.v1.SessionAlive
+	(*FinalsAcked)(nil),           // 12: correx.v1.FinalsAcked
+	(*Final)(nil),                 // 13: correx.v1.Final
+	(*LedgerCheckpoint)(nil),      // 14: correx.v1.LedgerCheckpoint
+	(*WaitingEntry)(nil),          // 15: correx.v1.WaitingEntry
+	(*SessionConfig)(nil),         // 16: correx.v1.SessionConfig
+	(*Turn)(nil),                  // 17: correx.v1.Turn
+	(*timestamppb.Timestamp)(nil), // 18: google.protobuf.Timestamp
+	(*Usage)(nil),                 // 19: correx.v1.Usage
+	(*Failure)(nil),               // 20: correx.v1.Failure
+	(*ResumeToken)(nil),           // 21: correx.v1.ResumeToken
+	(*HistoryEntry)(nil),          // 22: correx.v1.HistoryEntry
 }
 var file_correx_v1_ledger_proto_depIdxs = []int32{
-	15, // 0: correx.v1.SessionConfigured.config:type_name -> correx.v1.SessionConfig
-	16, // 1: correx.v1.TurnAdmitted.turn:type_name -> correx.v1.Turn
-	17, // 2: correx.v1.TurnReturned.returned_at:type_name -> google.protobuf.Timestamp
-	17, // 3: correx.v1.TurnInjected.steered_at:type_name -> google.protobuf.Timestamp
-	17, // 4: correx.v1.RunStarted.started_at:type_name -> google.protobuf.Timestamp
-	18, // 5: correx.v1.RunEnded.usage:type_name -> correx.v1.Usage
-	19, // 6: correx.v1.RunEnded.error:type_name -> correx.v1.Failure
-	17, // 7: correx.v1.RunEnded.ended_at:type_name -> google.protobuf.Timestamp
-	17, // 8: correx.v1.TurnEnded.ended_at:type_name -> google.protobuf.Timestamp
-	17, // 9: correx.v1.AbortRequested.requested_at:type_name -> google.protobuf.Timestamp
-	17, // 10: correx.v1.SessionAlive.at:type_name -> google.protobuf.Timestamp
-	6,  // 11: correx.v1.Final.run:type_name -> correx.v1.RunEnded
-	15, // 12: correx.v1.LedgerCheckpoint.config:type_name -> correx.v1.SessionConfig
-	16, // 13: correx.v1.LedgerCheckpoint.open_turns:type_name -> correx.v1.Turn
-	4,  // 14: correx.v1.LedgerCheckpoint.active:type_name -> correx.v1.RunStarted
-	20, // 15: correx.v1.LedgerCheckpoint.history:type_name -> correx.v1.HistoryEntry
-	12, // 16: correx.v1.LedgerCheckpoint.finals:type_name -> correx.v1.Final
-	17, // 17: correx.v1.LedgerCheckpoint.last_time:type_name -> google.protobuf.Timestamp
-	14, // 18: correx.v1.LedgerCheckpoint.waiting:type_name -> correx.v1.WaitingEntry
-	17, // 19: correx.v1.LedgerCheckpoint.last_followup:type_name -> google.protobuf.Timestamp
-	16, // 20: correx.v1.LedgerCheckpoint.active_injected:type_name -> correx.v1.Turn
-	21, // [21:21] is the sub-list for method output_type
-	21, // [21:21] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	16, // 0: correx.v1.SessionConfigured.config:type_name -> correx.v1.SessionConfig
+	17, // 1: correx.v1.TurnAdmitted.turn:type_name -> correx.v1.Turn
+	18, // 2: correx.v1.TurnReturned.returned_at:type_name -> google.protobuf.Timestamp
+	18, // 3: correx.v1.TurnInjected.steered_at:type_name -> google.protobuf.Timestamp
+	18, // 4: correx.v1.SlotAwaited.awaited_at:type_name -> google.protobuf.Timestamp
+	18, // 5: correx.v1.RunStarted.started_at:type_name -> google.protobuf.Timestamp
+	19, // 6: correx.v1.RunEnded.usage:type_name -> correx.v1.Usage
+	20, // 7: correx.v1.RunEnded.error:type_name -> correx.v1.Failure
+	18, // 8: correx.v1.RunEnded.ended_at:type_name -> google.protobuf.Timestamp
+	21, // 9: correx.v1.RunEnded.resume:type_name -> correx.v1.ResumeToken
+	18, // 10: correx.v1.TurnEnded.ended_at:type_name -> google.protobuf.Timestamp
+	18, // 11: correx.v1.AbortRequested.requested_at:type_name -> google.protobuf.Timestamp
+	18, // 12: correx.v1.SessionAlive.at:type_name -> google.protobuf.Timestamp
+	7,  // 13: correx.v1.Final.run:type_name -> correx.v1.RunEnded
+	16, // 14: correx.v1.LedgerCheckpoint.config:type_name -> correx.v1.SessionConfig
+	17, // 15: correx.v1.LedgerCheckpoint.open_turns:type_name -> correx.v1.Turn
+	5,  // 16: correx.v1.LedgerCheckpoint.active:type_name -> correx.v1.RunStarted
+	22, // 17: correx.v1.LedgerCheckpoint.history:type_name -> correx.v1.HistoryEntry
+	13, // 18: correx.v1.LedgerCheckpoint.finals:type_name -> correx.v1.Final
+	18, // 19: correx.v1.LedgerCheckpoint.last_time:type_name -> google.protobuf.Timestamp
+	15, // 20: correx.v1.LedgerCheckpoint.waiting:type_name -> correx.v1.WaitingEntry
+	18, // 21: correx.v1.LedgerCheckpoint.last_followup:type_name -> google.protobuf.Timestamp
+	17, // 22: correx.v1.LedgerCheckpoint.active_injected:type_name -> correx.v1.Turn
+	21, // 23: correx.v1.LedgerCheckpoint.resume:type_name -> correx.v1.ResumeToken
+	24, // [24:24] is the sub-list for method output_type
+	24, // [24:24] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_correx_v1_ledger_proto_init() }
@@ -1292,7 +1403,7 @@ func file_correx_v1_ledger_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_correx_v1_ledger_proto_rawDesc), len(file_correx_v1_ledger_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   15,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -35,6 +35,7 @@ var registrations = []registration{
 	{"turn_admitted", 1, StreamLedger, func() proto.Message { return new(TurnAdmitted) }},
 	{"turn_returned", 1, StreamLedger, func() proto.Message { return new(TurnReturned) }},
 	{"turn_injected", 1, StreamLedger, func() proto.Message { return new(TurnInjected) }},
+	{"slot_awaited", 1, StreamLedger, func() proto.Message { return new(SlotAwaited) }},
 	{"run_started", 1, StreamLedger, func() proto.Message { return new(RunStarted) }},
 	{"run_suspended", 1, StreamLedger, func() proto.Message { return new(RunSuspended) }},
 	{"run_ended", 1, StreamLedger, func() proto.Message { return new(RunEnded) }},

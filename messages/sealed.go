@@ -79,6 +79,7 @@ func (*SessionConfigured) isLedgerRecord() {}
 func (*TurnAdmitted) isLedgerRecord()      {}
 func (*TurnReturned) isLedgerRecord()      {}
 func (*TurnInjected) isLedgerRecord()      {}
+func (*SlotAwaited) isLedgerRecord()       {}
 func (*RunStarted) isLedgerRecord()        {}
 func (*RunSuspended) isLedgerRecord()      {}
 func (*RunEnded) isLedgerRecord()          {}
@@ -101,6 +102,7 @@ func (*Explain) isCommand()      {}
 func (*Withdraw) isCommand()     {}
 func (*AckFinals) isCommand()    {}
 func (*GetContext) isCommand()   {}
+func (*KeepRunAlive) isCommand() {}
 
 func (*SessionStarted) isReply()   {}
 func (*TurnAccepted) isReply()     {}
@@ -113,6 +115,7 @@ func (*Aborted) isReply()          {}
 func (*Explanation) isReply()      {}
 func (*Withdrawn) isReply()        {}
 func (*ContextExplained) isReply() {}
+func (*Done) isReply()             {}
 func (*Failure) isReply()          {}
 
 func (*RunPhaseChanged) isIntent()  {}

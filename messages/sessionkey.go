@@ -205,6 +205,16 @@ const upperHex = "0123456789ABCDEF"
 
 func escaped(b byte) bool { return b == ':' || b == escapeByte || !idByte(b) }
 
+// EscapeKeyPart writes any bytes as a part of a key: it holds no ":" and only what a session id may hold.
+func EscapeKeyPart(s string) string { return escapePart(s) }
+
+// UnescapeKeyPart undoes EscapeKeyPart. It takes only what EscapeKeyPart writes. Errors: ErrInvalidSessionKey.
+func UnescapeKeyPart(part string) (string, error) {
+	var out string
+	err := unescapeInto(&out, part)
+	return out, err
+}
+
 func escapePart(s string) string {
 	var out strings.Builder
 	for i := range len(s) {
@@ -232,6 +242,8 @@ func unescapeInto(to *string, part string) error {
 				return fmt.Errorf("%w: %q is no escape that is needed", ErrInvalidSessionKey, part[i:i+3])
 			}
 			i += 2
+		} else if escaped(b) {
+			return fmt.Errorf("%w: %q needs an escape", ErrInvalidSessionKey, string(rune(b)))
 		}
 		out.WriteByte(b)
 	}

@@ -1005,8 +1005,12 @@ type SessionView struct {
 	Node                string          `protobuf:"bytes,11,opt,name=node,proto3" json:"node,omitempty"`
 	TenantId            string          `protobuf:"bytes,12,opt,name=tenant_id,json=tenantId,proto3" json:"tenant_id,omitempty"`
 	PendingSteers       []*PendingSteer `protobuf:"bytes,13,rep,name=pending_steers,json=pendingSteers,proto3" json:"pending_steers,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	// Resume_engine keeps the conversation that the next run continues; empty = none.
+	ResumeEngine string `protobuf:"bytes,14,opt,name=resume_engine,json=resumeEngine,proto3" json:"resume_engine,omitempty"`
+	// Held: open turns outlived a restart and wait for a user's word (recovery.policy ask).
+	Held          bool `protobuf:"varint,15,opt,name=held,proto3" json:"held,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SessionView) Reset() {
@@ -1128,6 +1132,20 @@ func (x *SessionView) GetPendingSteers() []*PendingSteer {
 		return x.PendingSteers
 	}
 	return nil
+}
+
+func (x *SessionView) GetResumeEngine() string {
+	if x != nil {
+		return x.ResumeEngine
+	}
+	return ""
+}
+
+func (x *SessionView) GetHeld() bool {
+	if x != nil {
+		return x.Held
+	}
+	return false
 }
 
 // PendingSteer is a turn that is offered to the active run.
@@ -1511,7 +1529,7 @@ const file_correx_v1_types_proto_rawDesc = "" +
 	"queue_mode\x18\x03 \x01(\tR\tqueueMode\x12\x12\n" +
 	"\x04mode\x18\x04 \x01(\tR\x04mode\x12;\n" +
 	"\vaccepted_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"acceptedAt\"\xaa\x04\n" +
+	"acceptedAt\"\xe3\x04\n" +
 	"\vSessionView\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12'\n" +
@@ -1528,7 +1546,9 @@ const file_correx_v1_types_proto_rawDesc = "" +
 	" \x01(\x04R\x05epoch\x12\x12\n" +
 	"\x04node\x18\v \x01(\tR\x04node\x12\x1b\n" +
 	"\ttenant_id\x18\f \x01(\tR\btenantId\x12>\n" +
-	"\x0epending_steers\x18\r \x03(\v2\x17.correx.v1.PendingSteerR\rpendingSteers\">\n" +
+	"\x0epending_steers\x18\r \x03(\v2\x17.correx.v1.PendingSteerR\rpendingSteers\x12#\n" +
+	"\rresume_engine\x18\x0e \x01(\tR\fresumeEngine\x12\x12\n" +
+	"\x04held\x18\x0f \x01(\bR\x04held\">\n" +
 	"\fPendingSteer\x12\x17\n" +
 	"\aturn_id\x18\x01 \x01(\tR\x06turnId\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\"\x93\x01\n" +

@@ -73,7 +73,9 @@ func (c *outputCheck) after(before session.State, r Result, turns map[string]*tu
 			err = c.ofActive(e.RunID, e.Attempt, r.State)
 		case session.Inject:
 			err = c.ofActive(e.RunID, e.Attempt, r.State)
-		case session.ArmOffer, session.AnnounceEvents:
+		case session.ArmStart:
+			err = c.ofActive(e.RunID, e.Attempt, r.State)
+		case session.ArmOffer, session.AnnounceEvents, session.AskSlot, session.DropSlot, session.ArmSlot, session.ArmSettle:
 		}
 		if err != nil {
 			return err
@@ -86,7 +88,7 @@ func (c *outputCheck) after(before session.State, r Result, turns map[string]*tu
 }
 
 func (c *outputCheck) started(order session.RunOrder, s session.State, turns map[string]*turnLife) error {
-	if c.running != "" {
+	if c.running != "" && c.running != order.RunID {
 		return fmt.Errorf("I9: run %s starts before the final of %s", order.RunID, c.running)
 	}
 	c.running = order.RunID
@@ -98,6 +100,9 @@ func (c *outputCheck) started(order session.RunOrder, s session.State, turns map
 	}
 	if !order.Router.Equal(s.Router) {
 		return fmt.Errorf("the order of %s is of event %d, the log is at %d", order.RunID, order.Router.EventSequence, s.Router.EventSequence)
+	}
+	if s.Live.Working != order.RunID {
+		return fmt.Errorf("run %s starts without a slot", order.RunID)
 	}
 	return c.ofActive(order.RunID, order.Attempt, s)
 }
@@ -196,7 +201,7 @@ func (c *outputCheck) phase(p *messages.RunPhaseChanged) error {
 	}
 	run.phase = to
 	if c.running != p.GetRunId() && to == messages.PhaseAborted {
-		run.final = c.announced[p.GetTurnIds()[0]] && from == messages.PhaseQueued
+		run.final = c.announced[p.GetTurnIds()[0]] && (from == messages.PhaseQueued || from == messages.PhaseWaitingForSlot)
 	}
 	return nil
 }

@@ -60,10 +60,11 @@ func (c *sessionCheck) after(k *SessionKit, cmd session.Command, before session.
 func (c *sessionCheck) reply(cmd session.Command, r Result) error {
 	asks := false
 	switch cmd.(type) {
-	case session.Start, session.Submit, session.Record, session.Abort, session.Withdraw:
+	case session.Start, session.Submit, session.Record, session.Abort, session.Withdraw, session.KeepAlive:
 		asks = true
 	case session.Recover, session.Touch, session.Ack, session.RunPhased, session.RunStreamed, session.RunFinished,
-		session.GraceOver, session.Tick, session.Drain, session.Suspend, session.SteerAnswered, session.SteerAsked, session.OfferOver:
+		session.GraceOver, session.Tick, session.Drain, session.Suspend, session.SteerAnswered, session.SteerAsked, session.OfferOver, session.SlotGranted, session.SlotOver,
+		session.LeaseWanted, session.SettleOver, session.StartFailed, session.StartAgain:
 	}
 	if asks != (r.Reply != nil) {
 		return fmt.Errorf("the reply to a %T is %v", cmd, r.Reply)
@@ -83,7 +84,9 @@ func (c *sessionCheck) explained(k *SessionKit, cmd session.Command, before sess
 	if !ok {
 		return nil
 	}
-	said := session.Explain(before, k.cfg, submit, k.now)
+	said := session.Explain(before, k.cfg, submit, k.now, func(session.AskSlot) bool {
+		return !k.taken && before.Live.Asked == (session.AskSlot{})
+	})
 	accepted, ok := r.Reply.(*messages.TurnAccepted)
 	if !ok {
 		if !proto.Equal(said, r.Reply) {
@@ -127,7 +130,7 @@ func (c *sessionCheck) recovered(k *SessionKit, cmd session.Command, before sess
 		return fmt.Errorf("%v are open after a downtime of %s", c.queue.open(), down)
 	}
 	for _, record := range r.Ledger {
-		if end, ok := record.(*messages.TurnEnded); ok && (!long || end.GetState() != string(messages.TurnExpired)) {
+		if end, ok := record.(*messages.TurnEnded); ok && (!long && k.cfg.RecoveryPolicy != session.RecoveryDrop || end.GetState() != string(messages.TurnExpired)) {
 			return fmt.Errorf("turn %s ends as %s after a downtime of %s", end.GetTurnId(), end.GetState(), down)
 		}
 	}
@@ -204,8 +207,11 @@ func (c *sessionCheck) waiting(k *SessionKit) error {
 	if !slices.Equal(open, want) || len(s.Ledger.Queue.Waiting) != len(c.queue.waiting) {
 		return fmt.Errorf("I7: open are %v in %d entries, the state has %v in %d", want, len(c.queue.waiting), open, len(s.Ledger.Queue.Waiting))
 	}
-	if s.Ledger.Active == nil && (len(s.Ledger.Queue.Waiting) > 0 && !s.Live.Draining || len(s.Ledger.Queue.Offered) > 0) {
-		return fmt.Errorf("%v wait, but nothing runs", open)
+	if s.Ledger.Active == nil && len(s.Ledger.Queue.Offered) > 0 {
+		return fmt.Errorf("%v are offered, but nothing runs", ids(c.queue.offered))
+	}
+	if err := c.started(s); err != nil {
+		return err
 	}
 	for _, id := range open {
 		status, ok := s.Turn(id)
@@ -217,6 +223,27 @@ func (c *sessionCheck) waiting(k *SessionKit) error {
 		if (life.ended == "" || life.ended == messages.TurnMerged && k.journal.turns[id] == nil) && !slices.Contains(open, id) {
 			return fmt.Errorf("I7: turn %s is open, but not in the state", id)
 		}
+	}
+	return nil
+}
+
+// started: whatever could start has started, or waits for its slot, for more followups or for a user's word.
+func (c *sessionCheck) started(s session.State) error {
+	next, asked := "", s.Live.Asked.RunID
+	switch run := s.Ledger.Active; {
+	case run != nil && run.ID != s.Live.Working:
+		next = run.ID
+	case run == nil && len(s.Ledger.Queue.Waiting) > 0:
+		next = s.Ledger.Queue.Waiting[0].Lead().GetRunId()
+	}
+	may := !s.Live.Draining && !s.Live.Held && !s.Live.Settling
+	switch {
+	case s.Live.Granted != "":
+		return fmt.Errorf("the slot of %s is in hand, and nothing is done with it", s.Live.Granted)
+	case next != "" && may && asked != next:
+		return fmt.Errorf("%s is next, but it neither runs nor waits for its slot; %q does", next, asked)
+	case asked != "" && (!may || next == ""):
+		return fmt.Errorf("a slot is asked for %s, which may not start", asked)
 	}
 	return nil
 }

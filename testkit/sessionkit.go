@@ -30,6 +30,8 @@ type SessionKit struct {
 	check   *sessionCheck
 	epoch   uint64
 	turns   int
+	// taken: no run slot is free.
+	taken bool
 	trail   []string // the last commands, for failure texts
 }
 
@@ -127,6 +129,13 @@ func (k *SessionKit) State() session.State { return k.state }
 // Config is what the session runs under.
 func (k *SessionKit) Config() session.Config { return k.cfg }
 
+// TakeSlots says whether all run slots are taken: then a run waits until the test runs SlotGranted or SlotOver. At first they
+// are free.
+func (k *SessionKit) TakeSlots(taken bool) { k.taken = taken }
+
+// free says whether a slot can be had at once; a session that waits for one is not served before others that do.
+func (k *SessionKit) free(session.AskSlot) bool { return !k.taken && k.state.Live.Asked == (session.AskSlot{}) }
+
 // Run carries out one command. Reports of a run may leave RunID and Attempt empty: the active ones are meant. A Submit needs
 // no TurnID: it gets turn_1 and so on. Prior and Ended are looked up as the shell does.
 func (k *SessionKit) Run(cmd session.Command) Result {
@@ -139,7 +148,7 @@ func (k *SessionKit) Run(cmd session.Command) Result {
 func (k *SessionKit) Decide(cmd session.Command) session.Decision {
 	k.t.Helper()
 	k.activate()
-	return session.Decide(k.state, k.cfg, k.complete(cmd), k.now)
+	return session.DecideWith(k.state, k.cfg, k.complete(cmd), k.now, k.free)
 }
 
 // Submit is Run of a turn with this text; edit may change the request.
@@ -161,7 +170,7 @@ func (k *SessionKit) Explain(text string, edit ...func(*messages.SubmitTurn)) me
 		e(req)
 	}
 	submit := session.Submit{Request: req, TurnID: "turn_explained", Prior: k.journal.prior(req.GetIdempotencyKey())}
-	return session.Explain(k.state, k.cfg, submit, k.now)
+	return session.Explain(k.state, k.cfg, submit, k.now, k.free)
 }
 
 // Answer is Run of the active run's end with this answer.
@@ -224,7 +233,7 @@ func (k *SessionKit) run(cmd session.Command) Result {
 	cmd = k.complete(cmd)
 	k.remember(cmd)
 	before := k.state
-	d := session.Decide(before, k.cfg, cmd, k.now)
+	d := session.DecideWith(before, k.cfg, cmd, k.now, k.free)
 	if diff := DiffStates(k.folded, before); diff != "" {
 		k.failf("Decide changed the state (second) that it was given: %s", diff)
 	}
@@ -283,7 +292,31 @@ func (k *SessionKit) complete(cmd session.Command) session.Command {
 	case session.SteerAsked:
 		active(&c.RunID, &c.Attempt)
 		return c
-	case session.OfferOver, session.Recover, session.Start, session.Touch, session.Record, session.Ack, session.Tick, session.Drain, session.Suspend:
+	case session.SlotGranted:
+		if c.RunID == "" {
+			c.RunID = k.state.Live.Asked.RunID
+		}
+		return c
+	case session.SlotOver:
+		if c.RunID == "" {
+			c.RunID, c.Ask = k.state.Live.Asked.RunID, k.state.Live.Asks
+		}
+		return c
+	case session.SettleOver:
+		if c.Settle == 0 {
+			c.Settle = k.state.Live.Settles
+		}
+		return c
+	case session.LeaseWanted:
+		active(&c.RunID, new(uint32))
+		return c
+	case session.StartFailed:
+		active(&c.RunID, &c.Attempt)
+		return c
+	case session.StartAgain:
+		active(&c.RunID, &c.Attempt)
+		return c
+	case session.KeepAlive, session.OfferOver, session.Recover, session.Start, session.Touch, session.Record, session.Ack, session.Tick, session.Drain, session.Suspend:
 		return c
 	}
 	return cmd

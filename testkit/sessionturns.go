@@ -30,7 +30,7 @@ func (c *sessionCheck) ledger(k *SessionKit, before session.State, r Result) err
 			}
 		case *messages.AbortRequested:
 			err = c.queue.stop(record)
-		case *messages.SessionConfigured, *messages.RunSuspended, *messages.OutputReserved,
+		case *messages.SlotAwaited, *messages.SessionConfigured, *messages.RunSuspended, *messages.OutputReserved,
 			*messages.SessionAlive, *messages.FinalsAcked, *messages.LedgerCheckpoint:
 		}
 		if err != nil {
@@ -47,7 +47,11 @@ func (c *sessionCheck) admitted(k *SessionKit, before session.State, r *messages
 	}
 	life := &turnLife{turn: r.GetTurn()}
 	c.turns[id] = life
-	if err := c.queue.admit(life, r, k.cfg); err != nil {
+	cfg := k.cfg
+	if before.Live.Settling {
+		cfg.MergeWindow = max(cfg.MergeWindow, cfg.Settle)
+	}
+	if err := c.queue.admit(life, r, cfg); err != nil {
 		return err
 	}
 	if r.GetTurn().GetIdempotencyKey() == "" {

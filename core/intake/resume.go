@@ -3,6 +3,7 @@ package intake
 import (
 	"fmt"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/correx/correx-actors/messages"
 )
@@ -26,12 +27,14 @@ func CheckResume(token *messages.ResumeToken, engines []string) *messages.Failur
 		return nil
 	case token.GetEngine() == "" || token.GetToken() == "":
 		return messages.Fail(messages.CodeInvalidField, "resume needs both engine and token")
+	case !utf8.ValidString(token.GetEngine()) || !utf8.ValidString(token.GetToken()):
+		return messages.Fail(messages.CodeInvalidField, "resume is not valid UTF-8")
 	case len(token.GetEngine()) > maxEngineBytes:
 		return messages.Fail(messages.CodeInvalidField, fmt.Sprintf("resume.engine has over %d bytes", maxEngineBytes))
 	case len(token.GetToken()) > maxTokenBytes:
 		return messages.Fail(messages.CodeInvalidField, fmt.Sprintf("resume.token has over %d bytes", maxTokenBytes))
 	case !slices.Contains(engines, token.GetEngine()):
-		return messages.Fail(messages.CodeUnsupportedResume, "no engine here keeps conversations under this name")
+		return messages.Fail(messages.CodeUnsupportedResume, fmt.Sprintf("no engine %q keeps conversations that could be resumed", token.GetEngine()))
 	}
 	return nil
 }

@@ -39,7 +39,9 @@ type Config struct {
 type Activity struct {
 	// Busy: a run is active.
 	Busy bool
-	// Steerable: the active run takes offers and can be interrupted; one that is being stopped cannot.
+	// Stoppable: the active run can be interrupted; one that is being stopped cannot.
+	Stoppable bool
+	// Steerable: the active run takes offers, as one that works and is not being stopped does.
 	Steerable bool
 }
 
@@ -71,7 +73,10 @@ func Decide(q Queue, turn *messages.Turn, mode messages.QueueMode, now time.Time
 			return Placement{Place: PlaceOffered, Mode: mode, Reason: "it is offered to the active run"}
 		}
 		p := fallback(q, turn, mode, now, run, cfg)
-		if run.Busy {
+		switch {
+		case run.Stoppable:
+			p.Reason = "the active run waits for its slot and takes no offers yet"
+		case run.Busy:
 			p.Reason = "the active run is being stopped and takes no offers"
 		}
 		return p
@@ -103,7 +108,7 @@ func fallback(q Queue, turn *messages.Turn, mode messages.QueueMode, now time.Ti
 func interrupt(run Activity) Placement {
 	p := Placement{Place: PlaceFront, Mode: messages.QueueInterrupt, Reason: "it goes first"}
 	switch {
-	case run.Steerable:
+	case run.Stoppable:
 		p.Interrupts, p.Reason = true, "it stops the active run and goes first"
 	case run.Busy:
 		p.Reason = "it goes first; the active run is being stopped already"

@@ -151,7 +151,7 @@ func step(rt *rapid.T, s *shell, w *twin, left map[string]bool, i int) {
 		want := w.submit(turn, mode, s.now, run, s.cfg.Limit)
 		p, got := s.submit(turn, mode)
 		require.Equal(rt, want, got, "%s %s", turn, mode)
-		require.Equal(rt, mode == messages.QueueInterrupt && run.Steerable, p.Interrupts)
+		require.Equal(rt, mode == messages.QueueInterrupt && run.Stoppable, p.Interrupts)
 		require.NotEmpty(rt, p.Reason)
 		left[turn.GetTurnId()] = got
 		if got && !run.Busy {

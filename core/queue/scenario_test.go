@@ -110,7 +110,7 @@ func newShell(cfg queue.Config) *shell { return &shell{cfg: cfg, now: start} }
 
 // activity is what the rules are told of the run.
 func (s *shell) activity() queue.Activity {
-	return queue.Activity{Busy: s.active != nil, Steerable: s.active != nil && !s.stopped}
+	return queue.Activity{Busy: s.active != nil, Stoppable: s.active != nil && !s.stopped, Steerable: s.active != nil && !s.stopped}
 }
 
 // submit places a turn; false if the limit refuses it.

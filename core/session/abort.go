@@ -77,8 +77,8 @@ func (d *draft) abortActive(req *messages.Abort, done *messages.Aborted) {
 	d.record(&messages.AbortRequested{
 		Scope: string(messages.AbortRun), RunId: run.ID, Reason: req.GetReason(), RequestedAt: d.stamp(),
 	})
-	if run.Suspended {
-		d.endAborted(d.s.Live.Text.String(), nil) // its call is canceled already, and nothing else would end it
+	if run.ID != d.s.Live.Working {
+		d.endAborted(RunFinished{Content: d.s.Live.Text.String()}) // it has no call that could report its end
 		return
 	}
 	d.effect(CancelRun{RunID: run.ID, Attempt: run.Attempt, Cause: CauseAborted})
@@ -92,7 +92,10 @@ func (d *draft) endWaiting(turn *messages.Turn, state messages.TurnState, reason
 	if found == nil {
 		return // gone with another one of the same id, which no build of ours records
 	}
-	leads := false
+	leads, at := false, messages.PhaseQueued
+	if d.s.Ledger.awaited(turn.GetRunId()) {
+		at = messages.PhaseWaitingForSlot
+	}
 	var heir *messages.Turn
 	if !offered {
 		turns := d.s.Ledger.Queue.Waiting[entry].Turns
@@ -121,7 +124,7 @@ func (d *draft) endWaiting(turn *messages.Turn, state messages.TurnState, reason
 	if !leads {
 		return // it had no run of its own, so no phase to end
 	}
-	last := phase(turn.GetRunId(), []string{turn.GetTurnId()}, messages.PhaseQueued, messages.PhaseAborted, 1)
+	last := phase(turn.GetRunId(), []string{turn.GetTurnId()}, at, messages.PhaseAborted, 1)
 	last.Reason = reason
 	d.publish(last)
 	if heir != nil {

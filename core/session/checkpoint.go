@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/correx/correx-actors/core/intake"
 	"github.com/correx/correx-actors/core/queue"
 	"github.com/correx/correx-actors/messages"
 )
@@ -35,6 +36,7 @@ func (l Ledger) checkpoint() *messages.LedgerCheckpoint {
 	if !l.Queue.LastFollowup.IsZero() {
 		c.LastFollowup = timestamppb.New(l.Queue.LastFollowup)
 	}
+	c.AwaitedRunIds, c.Resume, c.ResumeLineage = l.Awaited, l.Resume.Token, l.Resume.Lineage
 	for _, run := range l.Finals.After(0, time.Time{}) {
 		c.Finals = append(c.Finals, &messages.Final{Seq: run.GetFinalSeq(), Run: run})
 	}
@@ -48,6 +50,8 @@ func restore(c *messages.LedgerCheckpoint, seq uint64) Ledger {
 		History:        slices.Clone(c.GetHistory()),
 		OutputReserved: c.GetOutputReserved(),
 		LastTime:       c.GetLastTime().AsTime(),
+		Awaited:        c.GetAwaitedRunIds(),
+		Resume:         intake.Stored{Token: c.GetResume(), Lineage: c.GetResumeLineage()},
 	}
 	for _, f := range c.GetFinals() {
 		l.Finals = l.Finals.add(f.GetRun())

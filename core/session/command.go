@@ -84,6 +84,39 @@ type SteerAsked struct {
 // OfferOver says that the run has not answered an offer in time.
 type OfferOver struct{ TurnID messages.TurnID }
 
+// SlotGranted says that what AskSlot asked for is in hand.
+type SlotGranted struct{ RunID RunID }
+
+// SlotOver says that a slot did not come in time; Ask is the count that ArmSlot gave.
+type SlotOver struct {
+	RunID RunID
+	Ask   uint64
+}
+
+// LeaseWanted says that another session's interrupt waits for the conversation that the run resumes.
+type LeaseWanted struct{ RunID RunID }
+
+// SettleOver says that the time in which followups gather is over; Settle is the count that ArmSettle gave.
+type SettleOver struct{ Settle uint64 }
+
+// StartFailed says that the attempt's runner ended before its work began.
+type StartFailed struct {
+	RunID   RunID
+	Attempt uint32
+}
+
+// StartAgain says that the pause after a failed start is over.
+type StartAgain struct {
+	RunID   RunID
+	Attempt uint32
+}
+
+// KeepAlive is a user's word on a run that waits for it.
+type KeepAlive struct {
+	RunID    RunID
+	Decision string
+}
+
 // Ack acknowledges finals.
 type Ack struct{ Seq uint64 }
 
@@ -111,6 +144,8 @@ type RunFinished struct {
 	FinishReason string
 	Usage        *messages.Usage
 	Error        *messages.Failure
+	// Resume is the token with which a later run continues; nil = the engine gave none.
+	Resume *messages.ResumeToken
 }
 
 // GraceOver says that the canceled run has not reported in time.
@@ -138,6 +173,13 @@ func (Withdraw) isCommand()      {}
 func (SteerAnswered) isCommand() {}
 func (SteerAsked) isCommand()    {}
 func (OfferOver) isCommand()     {}
+func (SlotGranted) isCommand()   {}
+func (SlotOver) isCommand()      {}
+func (LeaseWanted) isCommand()   {}
+func (SettleOver) isCommand()    {}
+func (StartFailed) isCommand()   {}
+func (StartAgain) isCommand()    {}
+func (KeepAlive) isCommand()     {}
 func (Ack) isCommand()           {}
 func (RunPhased) isCommand()     {}
 func (RunStreamed) isCommand()   {}
@@ -192,7 +234,37 @@ type Publish struct {
 	Intent messages.Intent
 }
 
-// StartRun starts the active run's next attempt.
+// AskSlot asks for what a run needs before it may start, in place of what was asked for before; SlotGranted answers. Whoever can
+// grant it at once decides the command again with it in hand (DecideWith).
+type AskSlot struct {
+	RunID RunID
+	Needs Needs
+}
+
+// DropSlot takes the request back, or what it got.
+type DropSlot struct{}
+
+// ArmSlot sends SlotOver after a while.
+type ArmSlot struct {
+	RunID RunID
+	Ask   uint64
+	After time.Duration
+}
+
+// ArmSettle sends SettleOver after a while.
+type ArmSettle struct {
+	Settle uint64
+	After  time.Duration
+}
+
+// ArmStart sends StartAgain after a while.
+type ArmStart struct {
+	RunID   RunID
+	Attempt uint32
+	After   time.Duration
+}
+
+// StartRun starts the active run's next attempt. Its slot is in hand.
 type StartRun struct{ Order RunOrder }
 
 // CancelRun cancels the attempt's provider call.
@@ -240,6 +312,11 @@ type AckRunner struct {
 type AnnounceEvents struct{ Head uint64 }
 
 func (Publish) isEffect()        {}
+func (AskSlot) isEffect()        {}
+func (DropSlot) isEffect()       {}
+func (ArmSlot) isEffect()        {}
+func (ArmSettle) isEffect()      {}
+func (ArmStart) isEffect()       {}
 func (StartRun) isEffect()       {}
 func (CancelRun) isEffect()      {}
 func (ArmGrace) isEffect()       {}

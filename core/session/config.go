@@ -26,12 +26,20 @@ type Config struct {
 	QueueLimit int
 	// MergeWindow is how long after the last followup another one joins it. Default 500 ms.
 	MergeWindow time.Duration
+	// Settle is how long an idle session waits for more followups before it starts the first; 0 = it starts at once. Default 0.
+	Settle time.Duration
+	// SlotTimeout is how long a run may wait for its slot. Default 5 min.
+	SlotTimeout time.Duration
+	// ResumeEngines are the engines that keep conversations under resume tokens.
+	ResumeEngines []string
 	// SteerDeadline is how long a run may take to answer an offer. Default 2 s.
 	SteerDeadline time.Duration
 	// IdempotencyWindow is how long an idempotency key is remembered. Default 24 h.
 	IdempotencyWindow time.Duration
 	// AbortGrace is how long a canceled run may take to report before the session ends it itself. Default 2 s.
 	AbortGrace time.Duration
+	// RecoveryPolicy says what a start does with open turns. Default resume.
+	RecoveryPolicy RecoveryPolicy
 	// RecoveryMaxAge: turns that waited through a longer downtime expire. Default 15 min.
 	RecoveryMaxAge time.Duration
 	// RecoveryMaxAttempts bounds the starts of a run over crashes, the first start counted. Default 3.
@@ -53,9 +61,11 @@ func DefaultConfig() Config {
 		QueueMode:           messages.QueueCollect,
 		QueueLimit:          20,
 		MergeWindow:         500 * time.Millisecond,
+		SlotTimeout:         5 * time.Minute,
 		SteerDeadline:       2 * time.Second,
 		IdempotencyWindow:   24 * time.Hour,
 		AbortGrace:          2 * time.Second,
+		RecoveryPolicy:      RecoveryResume,
 		RecoveryMaxAge:      15 * time.Minute,
 		RecoveryMaxAttempts: 3,
 		FinalTTL:            24 * time.Hour,
@@ -86,6 +96,7 @@ func (c Config) Validate() error {
 	positive("conversation.token_budget", int64(c.TokenBudget))
 	positive("limits.max_input_bytes", int64(c.MaxInputBytes))
 	positive("queue.limit", int64(c.QueueLimit))
+	positive("runs.slot_timeout", int64(c.SlotTimeout))
 	positive("steer.deadline", int64(c.SteerDeadline))
 	positive("idempotency.window", int64(c.IdempotencyWindow))
 	positive("interrupt.grace", int64(c.AbortGrace))
@@ -96,6 +107,12 @@ func (c Config) Validate() error {
 	positive("checkpoint_every", int64(c.CheckpointEvery))
 	if !c.QueueMode.Valid() {
 		errs = append(errs, fmt.Errorf("queue.mode is %q, want collect, followup, steer, steer_backlog or interrupt", c.QueueMode))
+	}
+	if !c.RecoveryPolicy.Valid() {
+		errs = append(errs, fmt.Errorf("recovery.policy is %q, want resume, ask or drop", c.RecoveryPolicy))
+	}
+	if c.Settle < 0 {
+		errs = append(errs, fmt.Errorf("queue.settle is %s, want 0 or more", c.Settle))
 	}
 	if c.MergeWindow < 0 {
 		errs = append(errs, fmt.Errorf("queue.merge_window is %s, want 0 or more", c.MergeWindow))

@@ -34,6 +34,20 @@ func Decide(s State, cfg Config, cmd Command, now time.Time) Decision {
 		d.steerAsked(c)
 	case OfferOver:
 		d.offerOver(c)
+	case SlotGranted:
+		d.slotGranted(c)
+	case SlotOver:
+		d.slotOver(c)
+	case LeaseWanted:
+		d.leaseWanted(c)
+	case SettleOver:
+		d.settleOver(c)
+	case StartFailed:
+		d.startFailed(c)
+	case StartAgain:
+		d.startAgain(c)
+	case KeepAlive:
+		d.keepAlive(c)
 	case Ack:
 		d.ack(c)
 	case RunPhased:
@@ -51,7 +65,21 @@ func Decide(s State, cfg Config, cmd Command, now time.Time) Decision {
 	case Suspend:
 		d.suspend()
 	}
+	d.proceed(messages.PhaseQueued)
 	return d.decision()
+}
+
+// DecideWith decides, and if that asks for a slot which take can give at once, decides again with the slot in hand: a turn that
+// need not wait is admitted and started by one decision. Take is called at most once.
+func DecideWith(s State, cfg Config, cmd Command, now time.Time, take func(AskSlot) bool) Decision {
+	d := Decide(s, cfg, cmd, now)
+	for _, effect := range d.Effects {
+		if ask, ok := effect.(AskSlot); ok && take(ask) {
+			s.Live.Granted = ask.RunID
+			return Decide(s, cfg, cmd, now)
+		}
+	}
+	return d
 }
 
 // draft is a decision in the making: the state moves along with each record, so that a later step sees the earlier ones.

@@ -51,11 +51,13 @@ func printRecord(record messages.LedgerRecord) string {
 		return fmt.Sprintf("turn_injected %s into %s before call %d, item %d", r.GetTurnId(), r.GetRunId(), r.GetBeforeCall(), r.GetSeq())
 	case *messages.RunStarted:
 		return fmt.Sprintf("run_started %s %v attempt %d, recoveries %d", r.GetRunId(), r.GetTurnIds(), r.GetAttempt(), r.GetRecoveries())
+	case *messages.SlotAwaited:
+		return "slot_awaited " + r.GetRunId()
 	case *messages.RunSuspended:
 		return "run_suspended " + r.GetRunId()
 	case *messages.RunEnded:
 		return fmt.Sprintf("run_ended %s %v %s, items %d-%d%s", r.GetRunId(), r.GetTurnIds(), r.GetOutcome(), r.GetFirstSeq(), r.GetFinalSeq(),
-			list(", notes of ", r.GetSteeredTurnIds()))
+			list(", notes of ", r.GetSteeredTurnIds())+text(", resume ", r.GetResume().GetToken())+text(" of ", r.GetResumeLineage()))
 	case *messages.TurnEnded:
 		return fmt.Sprintf("turn_ended %s %s, item %d%s", r.GetTurnId(), r.GetState(), r.GetSeq(), text(", ", r.GetReason()))
 	case *messages.AbortRequested:
@@ -109,6 +111,8 @@ func printReply(reply messages.Reply) string {
 		return fmt.Sprintf("aborted turns %v runs %v", r.GetTurnIds(), r.GetRunIds())
 	case *messages.SessionStarted:
 		return "session_started " + r.GetState().GetSessionId()
+	case *messages.Done:
+		return "done"
 	case *messages.Subscribed, *messages.Unsubscribed, *messages.SessionState, *messages.TurnFound, *messages.ContextExplained:
 	}
 	return fmt.Sprintf("%T", reply)
@@ -120,8 +124,19 @@ func printEffect(effect session.Effect) string {
 		return fmt.Sprintf("output  %d %s", e.Seq, printIntent(e.Intent))
 	case session.StartRun:
 		last := e.Order.Turns[len(e.Order.Turns)-1]
-		return fmt.Sprintf("effect  start_run %s attempt %d %v, model %q, event %d, history %d ending with %q", e.Order.RunID, e.Order.Attempt,
-			e.Order.TurnIDs, e.Order.Model, e.Order.Router.EventSequence, len(e.Order.Turns), last.Content)
+		return fmt.Sprintf("effect  start_run %s attempt %d %v, model %q, event %d, history %d ending with %q%s", e.Order.RunID, e.Order.Attempt,
+			e.Order.TurnIDs, e.Order.Model, e.Order.Router.EventSequence, len(e.Order.Turns), last.Content,
+			text(", resumes ", e.Order.Resume.GetToken()))
+	case session.AskSlot:
+		return fmt.Sprintf("effect  ask_slot %s model %q%s%s", e.RunID, e.Needs.Model, text(", lease ", e.Needs.Lease), flag(", interrupts", e.Needs.Interrupts))
+	case session.DropSlot:
+		return "effect  drop_slot"
+	case session.ArmSlot:
+		return fmt.Sprintf("effect  arm_slot %s, ask %d after %s", e.RunID, e.Ask, e.After)
+	case session.ArmSettle:
+		return fmt.Sprintf("effect  arm_settle after %s", e.After)
+	case session.ArmStart:
+		return fmt.Sprintf("effect  arm_start %s attempt %d after %s", e.RunID, e.Attempt, e.After)
 	case session.CancelRun:
 		return fmt.Sprintf("effect  cancel_run %s attempt %d: %s", e.RunID, e.Attempt, e.Cause)
 	case session.ArmGrace:
@@ -195,6 +210,15 @@ func printState(s session.State) string {
 		if run.Suspended {
 			parts[0] += " suspended"
 		}
+	}
+	if asked := s.Live.Asked.RunID; asked != "" {
+		parts = append(parts, asked+" waits for a slot")
+	}
+	if s.Live.Held {
+		parts = append(parts, "held")
+	}
+	if s.Live.Settling {
+		parts = append(parts, "settling")
 	}
 	if s.Live.Draining {
 		parts = append(parts, "draining")
@@ -329,4 +353,11 @@ func list(before string, items []string) string {
 		return ""
 	}
 	return before + strings.Join(slices.Clone(items), " ")
+}
+
+func flag(text string, set bool) string {
+	if set {
+		return text
+	}
+	return ""
 }

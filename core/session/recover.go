@@ -12,65 +12,72 @@ const (
 // recover brings an activation back to work: numbers go on in a fresh block (I11), what outlived a long downtime ends, a run
 // without an end is started again, and else the next turn starts.
 func (d *draft) recover(c Recover) {
-	d.s.Live = Live{Epoch: c.Epoch, NextSeq: d.s.Ledger.OutputReserved + 1, Recovered: true, Draining: c.Draining}
-	if c.Draining || !d.s.Ledger.Open() {
+	d.s.Live = Live{
+		Epoch: c.Epoch, NextSeq: d.s.Ledger.OutputReserved + 1, Recovered: true, Draining: c.Draining, Granted: d.s.Live.Granted,
+	}
+	if !d.s.Ledger.Open() || c.Draining {
 		return
 	}
 	d.checkpoint()
 	// The last sign of life may be AliveEvery old although the process died later. Nothing else is recorded before: it would
 	// look like a sign of life itself.
 	if d.now.Sub(d.s.Ledger.LastTime) > d.cfg.RecoveryMaxAge+d.cfg.AliveEvery() {
-		d.expire()
+		d.expire(ReasonExpired, ReasonDowntime)
+		return
+	}
+	if !c.InPlace && d.cfg.RecoveryPolicy == RecoveryDrop {
+		d.expire(ReasonDropped, ReasonDropped)
 		return
 	}
 	d.returnOffers()
 	run := d.s.Ledger.Active
 	switch {
 	case run == nil:
-		d.startNext(messages.PhaseQueued)
 	case run.Aborted:
-		d.endAborted("", nil)
-		d.startNext(messages.PhaseQueued)
+		d.endAborted(RunFinished{})
 	case !c.InPlace && !run.Suspended && int(run.Recoveries)+1 >= d.cfg.RecoveryMaxAttempts:
 		d.end(ending{
 			outcome: messages.OutcomeFailed,
 			failure: messages.FailRetryable(messages.CodeCrashLoop, "the server stopped during each attempt to answer this turn"),
 			reason:  ReasonCrashLoop,
 		})
-		d.startNext(messages.PhaseQueued)
 	default:
-		d.restart(run, c.InPlace)
+		d.s.Live.AfterCrash = !c.InPlace && !run.Suspended
+	}
+	if !c.InPlace && d.cfg.RecoveryPolicy == RecoveryAsk && d.s.Ledger.Open() {
+		d.hold()
 	}
 }
 
-// restart gives the run its next attempt; it had launched no tool, so nothing is done twice.
-func (d *draft) restart(run *Run, inPlace bool) {
+// restart gives the run its next attempt, whose slot is in hand; it had launched no tool, so nothing is done twice.
+func (d *draft) restart(run *Run) {
 	recoveries := run.Recoveries
-	if !run.Suspended && !inPlace {
+	if d.s.Live.AfterCrash {
 		recoveries++
 	}
 	d.record(&messages.RunStarted{
 		RunId: run.ID, TurnIds: run.TurnIDs(), Attempt: run.Attempt + 1, StartedAt: d.stamp(), Recoveries: recoveries,
 	})
 	next := d.s.Ledger.Active
+	d.begin(next)
 	d.publish(phase(next.ID, next.TurnIDs(), "", messages.PhaseDispatched, next.Attempt))
-	d.s.Live.Phase = messages.PhaseDispatched
 	d.effect(StartRun{Order: d.order()})
 }
 
-// expire ends all that waited through a long downtime: nobody wants yesterday's answer now, but everybody is told.
-func (d *draft) expire() {
+// expire ends all that is open: nobody wants yesterday's answer now, but everybody is told why. Waiting and active are the reasons
+// of the turns that waited and of the run that was active.
+func (d *draft) expire(waiting, active string) {
 	for _, turn := range d.s.Ledger.Queue.Offered { // first: the run's end would give them back
-		d.endWaiting(turn, messages.TurnExpired, ReasonExpired, nil)
+		d.endWaiting(turn, messages.TurnExpired, waiting, nil)
 	}
 	if run := d.s.Ledger.Active; run != nil {
 		if run.Aborted {
-			d.endAborted("", nil)
+			d.endAborted(RunFinished{})
 		} else {
-			d.end(ending{outcome: messages.OutcomeInterrupted, reason: ReasonDowntime})
+			d.end(ending{outcome: messages.OutcomeInterrupted, reason: active})
 		}
 	}
 	for _, turn := range d.s.Ledger.Queue.Turns() {
-		d.endWaiting(turn, messages.TurnExpired, ReasonExpired, nil)
+		d.endWaiting(turn, messages.TurnExpired, waiting, nil)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/correx/correx-actors/core/intake"
 	"github.com/correx/correx-actors/core/queue"
 	"github.com/correx/correx-actors/core/router"
 	"github.com/correx/correx-actors/messages"
@@ -65,6 +66,11 @@ func (l Ledger) reduce(record messages.LedgerRecord, seq uint64, keepLast int) L
 		l = l.at(at)
 	case *messages.TurnInjected:
 		l = l.injected(r, keepLast).at(r.GetSteeredAt())
+	case *messages.SlotAwaited:
+		if !l.awaited(r.GetRunId()) {
+			l.Awaited = append(slices.Clone(l.Awaited), r.GetRunId())
+		}
+		l = l.at(r.GetAwaitedAt())
 	case *messages.RunStarted:
 		l = l.runStarted(r, keepLast).at(r.GetStartedAt())
 	case *messages.RunSuspended:
@@ -73,7 +79,7 @@ func (l Ledger) reduce(record messages.LedgerRecord, seq uint64, keepLast int) L
 		l = l.runEnded(r, keepLast).at(r.GetEndedAt())
 	case *messages.TurnEnded:
 		l.Queue = l.Queue.Remove(r.GetTurnId())
-		l = l.at(r.GetEndedAt())
+		l = l.forgetAwaited(messages.RunIDOf(r.GetTurnId())).at(r.GetEndedAt())
 	case *messages.AbortRequested:
 		l = l.changeActive(r.GetRunId(), func(run *Run) {
 			run.Aborted, run.AbortReason, run.Interrupted = true, r.GetReason(), r.GetInterrupt()
@@ -116,6 +122,7 @@ func (l Ledger) runStarted(r *messages.RunStarted, keepLast int) Ledger {
 	}
 	run.Turns = taken
 	l.Queue, l.Active = rest, run
+	l = l.forgetAwaited(run.ID)
 	l.History = remember(l.History, keepLast, question(taken))
 	return l
 }
@@ -159,6 +166,9 @@ func (l Ledger) runEnded(r *messages.RunEnded, keepLast int) Ledger {
 	}
 	l.Finals = l.Finals.add(r)
 	l.Active = nil
+	if r.GetResume() != nil {
+		l.Resume = intake.Stored{Token: r.GetResume(), Lineage: r.GetResumeLineage()}
+	}
 	return l
 }
 

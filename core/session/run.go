@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/correx/correx-actors/core/contextpack"
+	"github.com/correx/correx-actors/core/intake"
 	"github.com/correx/correx-actors/core/router"
 	"github.com/correx/correx-actors/messages"
 )
@@ -22,33 +23,36 @@ type RunOrder struct {
 	KeepLast    int
 	TokenBudget int
 	Model       string
+	// Resume is the token of the conversation that the run continues; nil = none.
+	Resume *messages.ResumeToken
 }
 
-// startNext gives the run slot to the next waiting turn.
-func (d *draft) startNext(previous messages.Phase) {
-	if d.s.Ledger.Active != nil || len(d.s.Ledger.Queue.Waiting) == 0 || d.s.Live.Draining {
-		return
+// startRun gives the turns of the queue's first entry to a run, whose slot is in hand. Previous is the phase in which it is.
+func (d *draft) startRun(turns []*messages.Turn, previous messages.Phase) {
+	lead := turns[0]
+	if d.s.Ledger.awaited(lead.GetRunId()) {
+		previous = messages.PhaseWaitingForSlot
 	}
-	next := d.s.Ledger.Queue.Waiting[0]
-	d.record(&messages.RunStarted{
-		RunId:     next.Lead().GetRunId(),
-		TurnIds:   turnIDs(next.Turns),
-		Attempt:   1,
-		StartedAt: d.stamp(),
-	})
+	d.record(&messages.RunStarted{RunId: lead.GetRunId(), TurnIds: turnIDs(turns), Attempt: 1, StartedAt: d.stamp()})
 	run := d.s.Ledger.Active
-	d.s.Live.Text = Text{}
-	for _, part := range next.Turns[1:] { // its end; the run's end tells the answer
+	d.begin(run)
+	for _, part := range turns[1:] { // its end; the run's end tells the answer
 		d.publish(&messages.TurnStateChanged{
-			TurnId: part.GetTurnId(), State: string(messages.TurnMerged), RunId: run.ID, MergedInto: run.Turns[0].GetTurnId(),
+			TurnId: part.GetTurnId(), State: string(messages.TurnMerged), RunId: run.ID, MergedInto: lead.GetTurnId(),
 		})
 	}
-	d.publish(
-		phase(run.ID, run.TurnIDs(), previous, messages.PhaseWaitingForSlot, 1),
-		phase(run.ID, run.TurnIDs(), messages.PhaseWaitingForSlot, messages.PhaseDispatched, 1),
-	)
-	d.s.Live.Phase = messages.PhaseDispatched
+	if previous != messages.PhaseWaitingForSlot {
+		d.publish(phase(run.ID, run.TurnIDs(), previous, messages.PhaseWaitingForSlot, 1))
+	}
+	d.publish(phase(run.ID, run.TurnIDs(), messages.PhaseWaitingForSlot, messages.PhaseDispatched, 1))
 	d.effect(StartRun{Order: d.order()})
+}
+
+// begin notes that an attempt has its slot and starts.
+func (d *draft) begin(run *Run) {
+	live := &d.s.Live
+	live.Asked, live.Working, live.Starts, live.AfterCrash = AskSlot{}, run.ID, 0, false
+	live.Phase, live.Text = messages.PhaseDispatched, Text{}
 }
 
 // order describes the active run's current attempt.
@@ -64,13 +68,9 @@ func (d *draft) order() RunOrder {
 		Turns:       conversation(slices.Concat(before(d.s.Ledger.History, asked), asked)),
 		KeepLast:    max(set.keepLast, len(asked)),
 		TokenBudget: set.tokenBudget,
-		Model:       set.model,
+		Model:       d.model(run.Turns),
 	}
-	for _, turn := range run.Turns { // the newest one that names a model wins
-		if own := turn.GetModel(); own != "" {
-			order.Model = own
-		}
-	}
+	order.Resume, _ = d.resume(run.Turns)
 	return order
 }
 
@@ -105,7 +105,7 @@ func conversation(history []*messages.HistoryEntry) []contextpack.Turn {
 // running says whether a report is of the attempt that is active; late ones are dropped.
 func (d *draft) running(id RunID, attempt uint32) bool {
 	run := d.s.Ledger.Active
-	return run != nil && run.ID == id && run.Attempt == attempt && !run.Suspended
+	return run != nil && run.ID == id && run.Attempt == attempt && d.s.Live.Working == id
 }
 
 func (d *draft) runPhased(c RunPhased) {
@@ -152,13 +152,12 @@ func (d *draft) runFinished(c RunFinished) {
 	}
 	d.checkpoint()
 	if d.s.Ledger.Active.Aborted {
-		d.endAborted(c.Content, c.Usage)
+		d.endAborted(c)
 	} else {
 		d.end(ending{
-			outcome: c.Outcome, content: c.Content, finishReason: c.FinishReason, usage: c.Usage, failure: c.Error,
+			outcome: c.Outcome, content: c.Content, finishReason: c.FinishReason, usage: c.Usage, failure: c.Error, resume: c.Resume,
 		})
 	}
-	d.startNext(messages.PhaseQueued)
 }
 
 // graceOver ends a canceled run that did not report in time, with the text that was seen.
@@ -167,12 +166,14 @@ func (d *draft) graceOver(c GraceOver) {
 		return
 	}
 	d.checkpoint()
-	d.endAborted(d.s.Live.Text.String(), nil)
-	d.startNext(messages.PhaseQueued)
+	d.endAborted(RunFinished{Content: d.s.Live.Text.String()})
 }
 
-func (d *draft) endAborted(content string, usage *messages.Usage) {
-	e := ending{outcome: messages.OutcomeCancelled, content: content, usage: usage, reason: d.s.Ledger.Active.AbortReason}
+// endAborted ends a run that was stopped, with what it had until then.
+func (d *draft) endAborted(c RunFinished) {
+	e := ending{
+		outcome: messages.OutcomeCancelled, content: c.Content, usage: c.Usage, resume: c.Resume, reason: d.s.Ledger.Active.AbortReason,
+	}
 	if d.s.Ledger.Active.Interrupted {
 		e.outcome = messages.OutcomeInterrupted
 	}
@@ -187,9 +188,10 @@ func (d *draft) suspend() {
 	}
 	run := d.s.Ledger.Active
 	if run.Aborted {
-		d.endAborted(d.s.Live.Text.String(), nil)
+		d.endAborted(RunFinished{Content: d.s.Live.Text.String()})
 	} else {
 		d.record(&messages.RunSuspended{RunId: run.ID})
+		d.s.Live.Working = ""
 	}
 	d.effect(CancelRun{RunID: run.ID, Attempt: run.Attempt, Cause: CauseSuspended})
 }
@@ -201,6 +203,7 @@ type ending struct {
 	finishReason string
 	usage        *messages.Usage
 	failure      *messages.Failure
+	resume       *messages.ResumeToken
 	// reason is told with the turns' end.
 	reason string
 }
@@ -230,6 +233,10 @@ func (d *draft) end(e ending) {
 		SteeredTurnIds: steered,
 		Streamed:       d.s.Live.Text.Len() > 0,
 	}
+	if e.resume != nil {
+		_, lineage := d.resume(run.Turns)
+		record.Resume, record.ResumeLineage = e.resume, intake.Continue(lineage, e.resume).Lineage
+	}
 	items := d.closing(run, record, e)
 	record.FinalSeq = d.s.Live.NextSeq + uint64(len(items)) - 1
 	d.record(record)
@@ -246,7 +253,7 @@ func (d *draft) end(e ending) {
 		d.index(status)
 	}
 	d.publish(items...)
-	d.s.Live.Phase, d.s.Live.Text = "", Text{}
+	d.s.Live.Working, d.s.Live.Phase, d.s.Live.Text = "", "", Text{}
 	d.returnOffers()
 }
 

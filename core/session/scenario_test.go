@@ -59,6 +59,9 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
 		return ""
 	case "restart":
 		return printResult(s.kit.Restart())
+	case "slots":
+		s.kit.TakeSlots(d.HasArg("taken"))
+		return ""
 	case "explain":
 		return printReply(s.kit.Explain("", func(r *messages.SubmitTurn) { proto.Merge(r, submission(d)) })) + "\n"
 	case "view":
@@ -129,6 +132,20 @@ func (s *scenario) command(t *testing.T, d *datadriven.TestData) session.Command
 		return finish(t, d, run, attempt)
 	case "grace":
 		return session.GraceOver{RunID: run, Attempt: attempt}
+	case "grant":
+		return session.SlotGranted{RunID: run}
+	case "slot_over":
+		return session.SlotOver{RunID: run, Ask: uint64(number(t, d, "ask"))}
+	case "wanted":
+		return session.LeaseWanted{RunID: run}
+	case "settle_over":
+		return session.SettleOver{}
+	case "start_failed":
+		return session.StartFailed{RunID: run, Attempt: attempt}
+	case "start_again":
+		return session.StartAgain{RunID: run, Attempt: attempt}
+	case "keep":
+		return session.KeepAlive{RunID: run, Decision: str(d, "decision")}
 	case "tick":
 		return session.Tick{}
 	case "drain":
@@ -151,6 +168,9 @@ func finish(t *testing.T, d *datadriven.TestData, run string, attempt uint32) se
 	if d.HasArg("error") {
 		c.Error = messages.Fail(messages.Code(str(d, "error")), "it broke")
 	}
+	if d.HasArg("resume") {
+		c.Resume = &messages.ResumeToken{Engine: "codex", Token: str(d, "resume")}
+	}
 	if d.HasArg("tokens") {
 		n := uint64(number(t, d, "tokens"))
 		c.Usage = &messages.Usage{InputTokens: &n, OutputTokens: &n, Source: string(messages.UsageReported)}
@@ -165,6 +185,9 @@ func submission(d *datadriven.TestData) *messages.SubmitTurn {
 	}
 	if d.HasArg("resume") {
 		req.Resume = &messages.ResumeToken{Engine: str(d, "resume"), Token: "x"}
+		if d.HasArg("token") {
+			req.Resume.Token = str(d, "token")
+		}
 	}
 	if d.HasArg("attach") {
 		req.Attachments = []*messages.Attachment{{Name: str(d, "attach")}}
@@ -212,6 +235,7 @@ func (s *scenario) config(t *testing.T, d *datadriven.TestData) string {
 	for name, field := range map[string]*time.Duration{
 		"window": &s.cfg.IdempotencyWindow, "max_age": &s.cfg.RecoveryMaxAge, "final_ttl": &s.cfg.FinalTTL,
 		"merge_window": &s.cfg.MergeWindow, "steer_deadline": &s.cfg.SteerDeadline,
+		"settle": &s.cfg.Settle, "slot_timeout": &s.cfg.SlotTimeout,
 	} {
 		if d.HasArg(name) {
 			*field = duration(t, d, name)
@@ -219,6 +243,12 @@ func (s *scenario) config(t *testing.T, d *datadriven.TestData) string {
 	}
 	if d.HasArg("model") {
 		s.cfg.Model = str(d, "model")
+	}
+	if d.HasArg("policy") {
+		s.cfg.RecoveryPolicy = session.RecoveryPolicy(str(d, "policy"))
+	}
+	if d.HasArg("engine") {
+		s.cfg.ResumeEngines = []string{str(d, "engine")}
 	}
 	if d.HasArg("queue") {
 		s.cfg.QueueMode = messages.QueueMode(str(d, "queue"))

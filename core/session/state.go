@@ -3,6 +3,7 @@ package session
 import (
 	"time"
 
+	"github.com/correx/correx-actors/core/intake"
 	"github.com/correx/correx-actors/core/queue"
 	"github.com/correx/correx-actors/core/router"
 	"github.com/correx/correx-actors/messages"
@@ -37,6 +38,10 @@ type Ledger struct {
 	OutputReserved uint64
 	// LastTime is the newest time that a record names; it bounds the clock from below and dates a downtime.
 	LastTime time.Time
+	// Resume is the newest resume token that the session's runs reported.
+	Resume intake.Stored
+	// Awaited are the waiting runs whose wait for a slot was announced.
+	Awaited []RunID
 	// SinceCheckpoint counts ledger records since the last checkpoint.
 	SinceCheckpoint int
 }
@@ -85,6 +90,22 @@ type Live struct {
 	Recovered bool
 	// Draining: no new turn is admitted and none is started.
 	Draining bool
+	// Held: open turns outlived a restart and wait for a user's word.
+	Held bool
+	// Settling: the one turn that waits is given time for more of its kind; Settles counts these times.
+	Settling bool
+	Settles  uint64
+	// Asked is the request for a slot that is under way; the zero value = none. Asks counts them.
+	Asked AskSlot
+	Asks  uint64
+	// Granted is the run whose slot is in hand, while a decision is made.
+	Granted RunID
+	// Working is the run whose attempt has its slot: only its reports count.
+	Working RunID
+	// Starts of the attempt that failed.
+	Starts int
+	// AfterCrash: the next attempt of the active run is a recovery from a crash.
+	AfterCrash bool
 	// Phase of the active run, as published.
 	Phase messages.Phase
 	// Accepted are the offered turns that the active run has accepted and not yet asked for.
@@ -96,9 +117,9 @@ type Live struct {
 // Open says whether the session has unfinished turns.
 func (l Ledger) Open() bool { return l.Active != nil || !l.Queue.Empty() }
 
-// Running says whether this activation has a run in work: not one that waits for the next start.
+// Running says whether this activation has a run in work: not one that waits for its slot or for the next start.
 func (s State) Running() bool {
-	return s.Ledger.Active != nil && !s.Ledger.Active.Suspended && s.Live.Phase != ""
+	return s.Ledger.Active != nil && s.Ledger.Active.ID == s.Live.Working
 }
 
 // Exists says whether anything was ever recorded.

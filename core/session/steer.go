@@ -116,6 +116,10 @@ func (d *draft) interrupt() {
 	d.record(&messages.AbortRequested{
 		Scope: string(messages.AbortRun), RunId: run.ID, Reason: string(messages.OutcomeInterrupted), RequestedAt: d.stamp(), Interrupt: true,
 	})
+	if run.ID != d.s.Live.Working {
+		d.endAborted(RunFinished{}) // it waited for its slot: there is nothing that could report its end
+		return
+	}
 	d.effect(CancelRun{RunID: run.ID, Attempt: run.Attempt, Cause: CauseInterrupt})
 	d.effect(ArmGrace{RunID: run.ID, Attempt: run.Attempt, After: d.cfg.AbortGrace})
 }
@@ -140,10 +144,18 @@ func (d *draft) withdraw(c Withdraw) {
 	}
 }
 
-// Explain says what a submission would do now; nothing is done.
-func Explain(s State, cfg Config, c Submit, now time.Time) messages.Reply {
+// Explain says what a submission would do now; nothing is done. Free says whether a slot could be had at once.
+func Explain(s State, cfg Config, c Submit, now time.Time, free func(AskSlot) bool) messages.Reply {
 	d := newDraft(s, cfg, now)
 	d.submit(c)
+	for _, effect := range d.out.Effects {
+		if ask, ok := effect.(AskSlot); ok && free(ask) {
+			s.Live.Granted = ask.RunID
+			d = newDraft(s, cfg, now)
+			d.submit(c)
+			break
+		}
+	}
 	accepted, ok := d.out.Reply.(*messages.TurnAccepted)
 	if !ok {
 		return d.out.Reply

@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/correx/correx-actors/core/intake"
 	"github.com/correx/correx-actors/core/queue"
 	"github.com/correx/correx-actors/messages"
 )
@@ -38,7 +39,7 @@ func (d *draft) submit(c Submit) {
 		return
 	}
 	turn := d.newTurn(c, hash)
-	place := queue.Decide(d.s.Ledger.Queue, turn, d.queueMode(req), d.now, d.activity(), d.cfg.queue())
+	place := queue.Decide(d.s.Ledger.Queue, turn, d.queueMode(req), d.now, d.activity(), d.queueConfig())
 	if f := d.full(place); f != nil {
 		d.reply(f)
 		return
@@ -58,12 +59,22 @@ func (d *draft) full(place queue.Placement) *messages.Failure {
 	return messages.FailRetryable(messages.CodeQueueFull, fmt.Sprintf("%d turns %s already, which is the limit; try again later", n, what))
 }
 
+// queueConfig: while followups gather, all that come join.
+func (d *draft) queueConfig() queue.Config {
+	cfg := d.cfg.queue()
+	if d.settling() {
+		cfg.MergeWindow = max(cfg.MergeWindow, d.cfg.Settle)
+	}
+	return cfg
+}
+
 func (d *draft) busy() bool { return d.s.Ledger.Open() }
 
 // activity tells the queue's rules of the active run.
 func (d *draft) activity() queue.Activity {
 	run := d.s.Ledger.Active
-	return queue.Activity{Busy: run != nil, Steerable: run != nil && !run.Aborted && !run.Suspended && !d.s.Live.Draining}
+	going := run != nil && !run.Aborted && !run.Suspended && !d.s.Live.Draining
+	return queue.Activity{Busy: run != nil, Stoppable: going, Steerable: going && run.ID == d.s.Live.Working}
 }
 
 func (d *draft) newTurn(c Submit, hash []byte) *messages.Turn {
@@ -79,6 +90,7 @@ func (d *draft) newTurn(c Submit, hash []byte) *messages.Turn {
 		Model:          req.GetModel(),
 		AcceptedAt:     d.stamp(),
 		TaskResult:     req.GetTaskResult(),
+		Resume:         req.GetResume(),
 	}
 }
 
@@ -86,7 +98,7 @@ func (d *draft) newTurn(c Submit, hash []byte) *messages.Turn {
 func (d *draft) admit(turn *messages.Turn, place queue.Placement) {
 	d.placed = place
 	turn.QueueMode = string(place.Mode)
-	idle := !d.busy()
+	idle, settles := !d.busy(), d.settles(turn)
 	d.record(&messages.TurnAdmitted{Turn: turn, Placement: string(place.Place), MergedInto: place.Into})
 	d.rememberKey(turn)
 	accepted := &messages.TurnAccepted{TurnId: turn.GetTurnId(), RunId: turn.GetRunId(), State: string(messages.TurnQueued)}
@@ -105,17 +117,20 @@ func (d *draft) admit(turn *messages.Turn, place queue.Placement) {
 	}
 	ids := []string{turn.GetTurnId()}
 	d.publish(phase(turn.GetRunId(), ids, "", messages.PhaseAccepted, 1))
-	if idle {
-		if d.startNext(messages.PhaseAccepted); d.s.Ledger.Active != nil {
-			accepted.Disposition, accepted.State = string(messages.DispositionStarted), string(messages.TurnRunning)
-			return
-		}
+	if idle && d.s.Live.Granted == turn.GetRunId() {
+		d.proceed(messages.PhaseAccepted)
+		accepted.Disposition, accepted.State = string(messages.DispositionStarted), string(messages.TurnRunning)
+		return
 	}
 	accepted.Disposition, accepted.Position = string(messages.DispositionQueued), d.position(turn)
 	d.publish(phase(turn.GetRunId(), ids, messages.PhaseAccepted, messages.PhaseQueued, 1))
+	if idle && settles {
+		d.settle()
+	}
 	if place.Interrupts {
 		d.interrupt()
 	}
+	d.proceed(messages.PhaseQueued)
 }
 
 // position counts the turns before one that waits.
@@ -156,9 +171,8 @@ func (d *draft) refuse(req *messages.SubmitTurn) *messages.Failure {
 	if f := checkQueueMode(d.queueMode(req)); f != nil {
 		return f
 	}
-	if r := req.GetResume(); r != nil {
-		return messages.Fail(messages.CodeUnsupportedResume,
-			fmt.Sprintf("no engine %q keeps conversations that could be resumed", cut(r.GetEngine())))
+	if f := intake.CheckResume(req.GetResume(), d.cfg.ResumeEngines); f != nil {
+		return f
 	}
 	if len(req.GetAttachments()) > 0 {
 		return messages.Fail(messages.CodeInvalidField, "attachments are not accepted by the configured engines")

@@ -197,8 +197,8 @@ func TestSubmitRefusesFieldsThatNoRecordCanHold(t *testing.T) {
 	}
 	requireRefusal(t, kit.Submit("hello", func(r *messages.SubmitTurn) { r.QueueMode = strings.Repeat("ä", 200) }),
 		messages.CodeInvalidQueueMode, `no queue mode "`+strings.Repeat("ä", 128)+`…"; use collect, followup, steer, steer_backlog or interrupt`)
-	requireRefusal(t, kit.Submit("hello", func(r *messages.SubmitTurn) { r.Resume = &messages.ResumeToken{Engine: broken} }),
-		messages.CodeUnsupportedResume, "no engine \"a\ufffd\" keeps conversations that could be resumed")
+	requireRefusal(t, kit.Submit("hello", func(r *messages.SubmitTurn) { r.Resume = &messages.ResumeToken{Engine: broken, Token: "t"} }),
+		messages.CodeInvalidField, "resume is not valid UTF-8")
 	for reason, text := range map[string]string{
 		broken:                    "reason is not valid UTF-8",
 		strings.Repeat("x", 1025): "reason has 1025 bytes, at most 1024 are allowed",

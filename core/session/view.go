@@ -26,6 +26,8 @@ func (s State) View() *messages.SessionView {
 		ConversationHistory: viewHistory(s.Ledger.History),
 		EventSequence:       s.Router.EventSequence,
 		Epoch:               s.Live.Epoch,
+		ResumeEngine:        s.Ledger.Resume.Token.GetEngine(),
+		Held:                s.Live.Held,
 	}
 	for _, e := range s.Router.L2.Newest(viewL2) {
 		v.L2Memory = append(v.L2Memory, &messages.StageEntry{
@@ -34,6 +36,9 @@ func (s State) View() *messages.SessionView {
 	}
 	if run := s.Ledger.Active; run != nil {
 		v.ActiveRun = &messages.ActiveRun{RunId: run.ID, TurnIds: run.TurnIDs(), Phase: string(s.Live.Phase), Attempt: run.Attempt}
+		if s.Live.Asked.RunID == run.ID {
+			v.ActiveRun.Phase = string(messages.PhaseWaitingForSlot)
+		}
 	}
 	for _, e := range s.Ledger.Queue.Waiting {
 		t := e.Lead()

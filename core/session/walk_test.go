@@ -20,6 +20,8 @@ type walk struct {
 	kit  *testkit.SessionKit
 	pick func(n int) int // 0 <= pick(n) < n
 	twin twin
+	// taken: no run slot is free.
+	taken bool
 	// log holds every record in the order of the appends, never pruned.
 	log []messages.Record
 }
@@ -40,6 +42,13 @@ func newWalk(t testing.TB, pick func(n int) int) *walk {
 	t.Helper()
 	cfg := session.DefaultConfig()
 	cfg.QueueLimit, cfg.KeepLast, cfg.IdempotencyWindow = 1+pick(5), 1+pick(3), time.Hour
+	cfg.ResumeEngines = []string{"codex"}
+	cfg.RecoveryPolicy = []session.RecoveryPolicy{
+		session.RecoveryResume, session.RecoveryResume, session.RecoveryResume, session.RecoveryAsk, session.RecoveryDrop,
+	}[pick(5)]
+	if pick(4) == 0 {
+		cfg.Settle = time.Second
+	}
 	cfg.CheckpointEvery, cfg.MaxFinals, cfg.RecoveryMaxAttempts = 4+pick(40), 1000, 1+pick(3)
 	return &walk{t: t, pick: pick, kit: testkit.NewSessionKit(t, testkit.WithConfig(cfg)), twin: twin{byKey: make(map[string]known)}}
 }
@@ -52,8 +61,12 @@ func (w *walk) chance(percent int) bool { return w.pick(100) < percent }
 func (w *walk) step() {
 	w.t.Helper()
 	w.clock()
-	if w.kit.State().Live.Draining && w.chance(30) {
+	switch live := w.kit.State().Live; {
+	case live.Draining && w.chance(30):
 		w.restart()
+		return
+	case (live.Asked.RunID != "" || live.Held || live.Settling) && w.chance(40):
+		w.slots()
 		return
 	}
 	switch n := w.pick(100); {
@@ -84,9 +97,9 @@ func (w *walk) step() {
 	case n < 92:
 		w.run(session.Touch{})
 	case n < 93:
-		w.run(session.Drain{})
+		w.slots()
 	case n < 94:
-		w.run(session.Suspend{})
+		w.run([]session.Command{session.Drain{}, session.Suspend{}}[w.pick(2)])
 	case n < 97:
 		// A crash between the decision and the append: nothing of it happened.
 		before := w.kit.State()
@@ -167,6 +180,9 @@ func (w *walk) submit() {
 		Sender:    w.one("", "", "ann"), TaskResult: w.chance(10),
 		IdempotencyKey: w.one("", "", "k1", "k2", "k3", "k4", "k5", "k6"),
 	}
+	if w.chance(10) {
+		req.Resume = &messages.ResumeToken{Engine: w.one("codex", "codex", "other"), Token: w.one("t1", "t2")}
+	}
 	if w.chance(50) {
 		req.Text, req.Mode = w.one("one", "two"), w.one("", "STEERING")
 	}
@@ -208,6 +224,8 @@ func (w *walk) predict(req *messages.SubmitTurn) string {
 		return string(messages.CodeInvalidMode)
 	case req.GetQueueMode() == "fifo":
 		return string(messages.CodeInvalidQueueMode)
+	case req.GetResume().GetEngine() == "other":
+		return string(messages.CodeUnsupportedResume)
 	}
 	if k, ok := w.twin.byKey[req.GetIdempotencyKey()]; ok && (contains(w.twin.open, k.turn) || now.Before(k.until)) {
 		if same(k.req, req) {
@@ -218,6 +236,8 @@ func (w *walk) predict(req *messages.SubmitTurn) string {
 	switch open := len(w.twin.open); {
 	case s.Live.Draining:
 		return string(messages.CodeDraining)
+	case open == 0 && (w.taken || w.settles(req)):
+		return string(messages.DispositionQueued) + " turn_[0-9]+ 0"
 	case open == 0:
 		return string(messages.DispositionStarted)
 	case s.Ledger.Queue.Len() >= w.kit.Config().QueueLimit,
@@ -248,7 +268,7 @@ func (w *walk) mode(req *messages.SubmitTurn) string {
 // offers says whether a new turn is offered to the active run.
 func (w *walk) offers(req *messages.SubmitTurn) bool {
 	run := w.kit.State().Ledger.Active
-	if run == nil || run.Aborted {
+	if run == nil || run.Aborted || run.ID != w.kit.State().Live.Working {
 		return false
 	}
 	mode := w.mode(req)
@@ -263,6 +283,7 @@ func same(a, b *messages.SubmitTurn) bool {
 		return r.GetMode()
 	}
 	return a.GetText() == b.GetText() && mode(a) == mode(b) && a.GetSender() == b.GetSender() && a.GetTaskResult() == b.GetTaskResult() &&
+		a.GetResume().GetEngine() == b.GetResume().GetEngine() && a.GetResume().GetToken() == b.GetResume().GetToken() &&
 		strings.EqualFold(a.GetQueueMode(), b.GetQueueMode())
 }
 
@@ -278,6 +299,8 @@ func (w *walk) finish() {
 		c.Outcome, c.FinishReason = messages.OutcomeIncomplete, "length"
 	case 3:
 		c.Outcome = messages.OutcomeCancelled
+	case 4:
+		c.Resume = &messages.ResumeToken{Engine: "codex", Token: w.one("t1", "t2", "t3")}
 	}
 	w.run(c)
 }
@@ -358,9 +381,13 @@ func (w *walk) config() {
 // settle lets everything come to its end: no accepted message is left without one.
 func (w *walk) settle() {
 	w.t.Helper()
+	w.kit.TakeSlots(false)
 	w.restart()
 	for len(w.twin.open) > 0 {
 		before := len(w.twin.open)
+		if run, held := w.heldRun(); held {
+			w.run(session.KeepAlive{RunID: run, Decision: "continue"})
+		}
 		w.run(session.RunFinished{Outcome: messages.OutcomeCompleted, Content: "done"})
 		require.Less(w.t, len(w.twin.open), before, "a run that finished ends a turn")
 	}

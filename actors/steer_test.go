@@ -69,7 +69,7 @@ func withLooper(t *testing.T, change func(*looper), scenario func(t *testing.T, 
 	inBubble(t, func(t *testing.T, h *host) {
 		h.stop()
 		*h = *start(t, h.journal, h.model, func(d *session.Deps) {
-			d.NewRunner = func(order core.RunOrder) *actor.Props {
+			d.NewRunner = func(order core.RunOrder, _ runner.Hold) *actor.Props {
 				return d.Kernel.Props(func() actor.Actor {
 					l := &looper{sys: d.Kernel, order: order, boundary: 5 * time.Second, length: 10 * time.Second}
 					if change != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/correx/correx-actors/actors/gateway"
 	"github.com/correx/correx-actors/actors/runner"
 	"github.com/correx/correx-actors/actors/session"
+	"github.com/correx/correx-actors/actors/slots"
 	core "github.com/correx/correx-actors/core/session"
 	"github.com/correx/correx-actors/inference/offline"
 	"github.com/correx/correx-actors/inference/openai"
@@ -55,6 +56,7 @@ type Queue struct {
 	Mode        string        `koanf:"mode" enum:"collect,followup,steer,steer_backlog,interrupt" doc:"what a turn does when the session is busy, unless it or its session says otherwise"`
 	Limit       int           `koanf:"limit" min:"1" doc:"turns that may wait in one session"`
 	MergeWindow time.Duration `koanf:"merge_window" min:"0s" doc:"how long after the last followup another one joins it"`
+	Settle      time.Duration `koanf:"settle" min:"0s" doc:"how long an idle session waits for more followups before it starts the first; 0s starts it at once"`
 }
 
 // Steer is how turns are offered to a running answer.
@@ -80,6 +82,7 @@ type Conversation struct {
 
 // Recovery is what happens to open work after a crash.
 type Recovery struct {
+	Policy      string        `koanf:"policy" enum:"resume,ask,drop" doc:"what a start does with open turns: go on, wait for a user's word, or end them"`
 	MaxAge      time.Duration `koanf:"max_age" min:"1s" doc:"turns that waited through a longer downtime expire"`
 	MaxAttempts int           `koanf:"max_attempts" min:"1" doc:"starts of one run over crashes, the first one counted"`
 }
@@ -91,6 +94,8 @@ type Session struct {
 
 // Runs bound model calls.
 type Runs struct {
+	MaxConcurrent     int           `koanf:"max_concurrent" min:"1" doc:"answers that are worked on at once; sessions take turns"`
+	SlotTimeout       time.Duration `koanf:"slot_timeout" min:"1ms" doc:"how long a turn may wait to be among them"`
 	ConnectTimeout    time.Duration `koanf:"connect_timeout" min:"1ms" doc:"connecting to the provider"`
 	FirstTokenTimeout time.Duration `koanf:"first_token_timeout" min:"1ms" doc:"waiting for the first activity of an answer"`
 	TokenTimeout      time.Duration `koanf:"token_timeout" min:"1ms" doc:"silence within an answer"`
@@ -163,16 +168,18 @@ func DefaultConfig() Config {
 		Origins:     []string{},
 		Provider:    ProviderAuto,
 		Limits:      Limits{MaxFrameBytes: 64 << 10, MaxInputBytes: rules.MaxInputBytes},
-		Queue:       Queue{Mode: string(rules.QueueMode), Limit: rules.QueueLimit, MergeWindow: rules.MergeWindow},
+		Queue:       Queue{Mode: string(rules.QueueMode), Limit: rules.QueueLimit, MergeWindow: rules.MergeWindow, Settle: rules.Settle},
 		Steer:       Steer{Deadline: rules.SteerDeadline},
 		Interrupt:   Interrupt{Grace: rules.AbortGrace},
 		Idempotency: Idempotency{Window: rules.IdempotencyWindow},
 		Conversation: Conversation{
 			KeepLast: rules.KeepLast, TokenBudget: rules.TokenBudget,
 		},
-		Recovery: Recovery{MaxAge: rules.RecoveryMaxAge, MaxAttempts: rules.RecoveryMaxAttempts},
+		Recovery: Recovery{Policy: string(rules.RecoveryPolicy), MaxAge: rules.RecoveryMaxAge, MaxAttempts: rules.RecoveryMaxAttempts},
 		Session:  Session{Idle: session.DefaultIdle},
 		Runs: Runs{
+			MaxConcurrent:     slots.DefaultMax,
+			SlotTimeout:       rules.SlotTimeout,
 			ConnectTimeout:    10 * time.Second,
 			FirstTokenTimeout: limits.FirstToken,
 			TokenTimeout:      limits.Token,
@@ -255,6 +262,9 @@ func (c Config) rules() core.Config {
 	rules.QueueMode = messages.QueueMode(c.Queue.Mode)
 	rules.QueueLimit = c.Queue.Limit
 	rules.MergeWindow = c.Queue.MergeWindow
+	rules.Settle = c.Queue.Settle
+	rules.SlotTimeout = c.Runs.SlotTimeout
+	rules.RecoveryPolicy = core.RecoveryPolicy(c.Recovery.Policy)
 	rules.SteerDeadline = c.Steer.Deadline
 	rules.IdempotencyWindow = c.Idempotency.Window
 	rules.AbortGrace = c.Interrupt.Grace

@@ -10,6 +10,7 @@ import (
 	"github.com/correx/correx-actors/actors/kernel"
 	"github.com/correx/correx-actors/actors/runner"
 	"github.com/correx/correx-actors/actors/session"
+	"github.com/correx/correx-actors/actors/slots"
 	"github.com/correx/correx-actors/inference"
 	"github.com/correx/correx-actors/persistence"
 )
@@ -41,6 +42,7 @@ func newDirectory(p directoryParams) (*directory.Directory, error) {
 			Limits:       p.Config.runLimits(),
 			Log:          p.Log,
 		},
+		Slots:      slots.New(p.System, slots.Config{Max: p.Config.Runs.MaxConcurrent}),
 		Output:     session.OutputConfig{Keep: p.Config.Output.Keep, KeepBytes: session.DefaultKeepBytes},
 		Idle:       p.Config.Session.Idle,
 		UnknownFor: session.DefaultUnknownFor,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/correx/correx-actors/actors/kernel"
 	"github.com/correx/correx-actors/actors/session"
+	"github.com/correx/correx-actors/actors/slots"
 	"github.com/correx/correx-actors/messages"
 )
 
@@ -23,6 +24,9 @@ type Directory struct {
 
 // Start starts the directory's actor. deps describes every session that it will start.
 func Start(sys *kernel.System, deps session.Deps) (*Directory, error) {
+	if deps.Slots == nil {
+		deps.Slots = slots.New(sys, slots.Config{Max: slots.DefaultMax})
+	}
 	props := sys.Props(func() actor.Actor { return newTable(sys, &deps) }, kernel.PropsOptions{
 		MailboxLimit: -1, // it only passes on; the sessions' own mailboxes are bounded
 		Supervisor:   deps.Supervisor(),

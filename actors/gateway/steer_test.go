@@ -86,7 +86,7 @@ func TestATurnThatSteersIsAnsweredByTheRunThatTookIt(t *testing.T) {
 		require.EqualValues(t, 1, s.state("s1").number("event_sequence"), "one note")
 	}, func(set *settings) {
 		sys := set.session.Kernel
-		set.session.NewRunner = func(order core.RunOrder) *actor.Props {
+		set.session.NewRunner = func(order core.RunOrder, _ runner.Hold) *actor.Props {
 			return sys.Props(func() actor.Actor { return &steerable{sys: sys, order: order} }, kernel.PropsOptions{})
 		}
 	})

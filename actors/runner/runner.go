@@ -64,13 +64,22 @@ type finished struct{}
 type Runner struct {
 	deps   *Deps
 	order  core.RunOrder
+	hold   Hold
 	cancel context.CancelCauseFunc
 	report *reporter
 }
 
+// Hold is what an attempt works under: its run slot, and the lease of the conversation that it resumes.
+type Hold interface {
+	// Adopt is said before the work begins; false = it was taken back, and nothing may begin.
+	Adopt() bool
+	// Release is said when the work has really ended, also long after the session has gone on without it.
+	Release()
+}
+
 // Props describes the runner of one attempt, to be spawned as a child of its session.
-func Props(deps *Deps, order core.RunOrder) *actor.Props {
-	return deps.Kernel.Props(func() actor.Actor { return &Runner{deps: deps, order: order} }, kernel.PropsOptions{})
+func Props(deps *Deps, order core.RunOrder, hold Hold) *actor.Props {
+	return deps.Kernel.Props(func() actor.Actor { return &Runner{deps: deps, order: order, hold: hold} }, kernel.PropsOptions{})
 }
 
 // Receive implements actor.Actor.
@@ -98,7 +107,12 @@ func (r *Runner) start(ctx actor.Context) {
 	r.report = &reporter{order: r.order, tell: func(msg any) { sys.Tell(parent, msg) }}
 	run, cancel := context.WithCancelCause(context.Background())
 	r.cancel = cancel
+	if !r.hold.Adopt() {
+		ctx.Stop(self)
+		return
+	}
 	go func() {
+		defer r.hold.Release()
 		defer cancel(ErrStopped)
 		r.report.finish(attempt(run, r.deps, r.order, r.report))
 		sys.Tell(self, finished{})

@@ -42,28 +42,30 @@ func (s *Session) appended(ctx actor.Context, m appended) {
 func (s *Session) appendFailed(ctx actor.Context, b *batch, err error) {
 	s.log.LogAttrs(context.Background(), slog.LevelWarn, "append failed",
 		slog.Any(messages.AttrError, err), slog.Int(messages.AttrRecords, len(b.data.Records)))
-	switch {
-	case errors.Is(err, persistence.ErrUnknown):
+	if errors.Is(err, persistence.ErrUnknown) {
 		s.appendUnknown(b)
+		return
+	}
+	switch {
 	case errors.Is(err, persistence.ErrConflict):
-		s.inflight = nil
+		s.dropBatch()
 		s.pending = append(waiting(b), s.pending...)
 		s.cancelRunner(core.CauseStopped)
 		s.recover()
 	case errors.Is(err, persistence.ErrFenced):
-		s.inflight = nil
+		s.dropBatch()
 		s.cancelRunner(core.CauseFenced)
 		moved := messages.FailRetryable(messages.CodeUnavailable, "another process took the session over; try again")
 		s.pending = append(waiting(b), s.pending...)
 		s.refuseWaiting(moved)
 		s.end(ctx)
 	case errors.Is(err, persistence.ErrDeleted):
-		s.inflight = nil
+		s.dropBatch()
 		s.cancelRunner(core.CauseStopped)
 		s.pending = append(waiting(b), s.pending...)
 		s.recoveryFailed(ctx, err)
 	case errors.Is(err, persistence.ErrCorrupt):
-		s.inflight = nil
+		s.dropBatch()
 		s.cancelRunner(core.CauseStopped)
 		s.pending = append(waiting(b), s.pending...)
 		s.recoveryFailed(ctx, err)
@@ -81,6 +83,12 @@ func (s *Session) appendFailed(ctx actor.Context, b *batch, err error) {
 	}
 }
 
+// dropBatch gives the append in flight up: nothing of it takes effect.
+func (s *Session) dropBatch() {
+	s.inflight.giveBack()
+	s.inflight = nil
+}
+
 func waiting(b *batch) []*pending {
 	all := make([]*pending, len(b.steps))
 	for i, step := range b.steps {
@@ -93,7 +101,7 @@ func waiting(b *batch) []*pending {
 // waits behind our own is refused as well when the journal takes nothing: nobody knows for how long. The state stays as it
 // was. There is no restart: that would make an overload worse.
 func (s *Session) notStored(ctx actor.Context, b *batch, f *messages.Failure) {
-	s.inflight = nil
+	s.dropBatch()
 	again := s.refuseOutside(waiting(b), f)
 	if len(again) == 0 {
 		s.drive(ctx)
@@ -143,7 +151,7 @@ func (s *Session) appendUnknown(b *batch) {
 		s.arm(due{life: s.life, what: dueResend, batch: b}, pause)
 		return
 	}
-	s.inflight = nil
+	s.dropBatch()
 	var again []*pending
 	for _, p := range waiting(b) {
 		if p.internal {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/correx/correx-actors/actors/kernel"
 	"github.com/correx/correx-actors/actors/runner"
+	"github.com/correx/correx-actors/actors/slots"
 	core "github.com/correx/correx-actors/core/session"
 	"github.com/correx/correx-actors/messages"
 	"github.com/correx/correx-actors/persistence"
@@ -24,9 +25,12 @@ type Deps struct {
 	Core  core.Config
 	// Runner says how a run's actor is made.
 	Runner runner.Deps
+	// Slots bound what goes on at once in the process; nil = slots.DefaultMax of them.
+	Slots *slots.Slots
 	// NewRunner describes the actor of an attempt, a child of its session that keeps the contract of runner.Runner; nil =
-	// runner.Props. An engine with a loop of its own brings one.
-	NewRunner func(core.RunOrder) *actor.Props
+	// runner.Props. An engine with a loop of its own brings one. One that does not adopt its hold works under it until its actor
+	// ends.
+	NewRunner func(core.RunOrder, runner.Hold) *actor.Props
 	// Output bounds what is kept for subscribers that come back.
 	Output OutputConfig
 	// Idle is how long a session without work and subscribers stays in memory. Default 10 min.

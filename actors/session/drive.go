@@ -52,7 +52,7 @@ func (s *Session) next(ctx actor.Context) bool {
 			s.lookUp(p, name)
 			return false
 		}
-		d := core.Decide(b.next, s.deps.Core, p.cmd, s.now())
+		d := core.DecideWith(b.next, s.deps.Core, p.cmd, s.now(), func(ask core.AskSlot) bool { return s.trySlot(b, ask) })
 		if d.Checkpoint && b.durable() {
 			break // a checkpoint is the first record of its append
 		}
@@ -93,6 +93,7 @@ func (s *Session) commit(ctx actor.Context, b *batch) {
 	if err := b.encode(s.state.Ledger.Open()); err != nil {
 		// A message of ours does not encode: nothing was stored, so nothing may follow.
 		s.log.LogAttrs(context.Background(), slog.LevelError, "batch does not encode", slog.Any(messages.AttrError, err))
+		b.giveBack()
 		for _, step := range b.steps {
 			s.refuse(step.from, messages.Fail(messages.CodeInternal, "the command cannot be recorded"))
 		}
@@ -112,6 +113,9 @@ func (s *Session) send(b *batch) {
 // apply makes the batch the truth: for each command the state that it leads to, its reply and its effects. The state goes on
 // step by step, so that a subscriber is told the numbers of its own place in the batch (I11).
 func (s *Session) apply(ctx actor.Context, b *batch) {
+	if b.ticket != nil {
+		s.hold.ticket = b.ticket
+	}
 	for _, step := range b.steps {
 		s.state = step.decision.Next
 		if step.from.applied != nil && !isFailure(step.decision.Reply) {
@@ -120,6 +124,7 @@ func (s *Session) apply(ctx actor.Context, b *batch) {
 		s.answer(step.from, step.decision.Reply)
 		s.interpret(ctx, step.decision.Effects)
 	}
+	s.noteLineage()
 }
 
 func isFailure(reply messages.Reply) bool {

@@ -1,9 +1,6 @@
 package session
 
 import (
-	"context"
-	"log/slog"
-
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/correx/correx-actors/actors/runner"
@@ -18,6 +15,16 @@ func (s *Session) interpret(ctx actor.Context, effects []core.Effect) {
 		switch e := effect.(type) {
 		case core.Publish:
 			s.publish(e)
+		case core.AskSlot:
+			s.askSlot(e)
+		case core.DropSlot:
+			s.dropSlot()
+		case core.ArmSlot:
+			s.arm(due{life: s.life, what: dueCommand, cmd: core.SlotOver{RunID: e.RunID, Ask: e.Ask}}, e.After)
+		case core.ArmSettle:
+			s.arm(due{life: s.life, what: dueCommand, cmd: core.SettleOver{Settle: e.Settle}}, e.After)
+		case core.ArmStart:
+			s.arm(due{life: s.life, what: dueCommand, cmd: core.StartAgain{RunID: e.RunID, Attempt: e.Attempt}}, e.After)
 		case core.StartRun:
 			s.startRun(ctx, e)
 		case core.CancelRun:
@@ -42,21 +49,6 @@ func (s *Session) interpret(ctx actor.Context, effects []core.Effect) {
 			s.announce(e.Head)
 		}
 	}
-}
-
-// startRun starts the runner of an attempt. The runner of the run before may still be on its way out: it is no longer
-// listened to, and its call is canceled.
-func (s *Session) startRun(ctx actor.Context, e core.StartRun) {
-	if s.runner != nil {
-		s.deps.Kernel.Tell(s.runner, runner.Cancel{Cause: core.CauseStopped})
-	}
-	props := s.deps.NewRunner
-	if props == nil {
-		props = func(order core.RunOrder) *actor.Props { return runner.Props(&s.deps.Runner, order) }
-	}
-	s.runner = ctx.Spawn(props(e.Order))
-	s.log.LogAttrs(context.Background(), slog.LevelDebug, "run started",
-		slog.String(messages.AttrRun, e.Order.RunID), slog.Uint64(messages.AttrAttempt, uint64(e.Order.Attempt)))
 }
 
 // offerSteer hands the turn to the runner; without one the deadline would have to pass for nothing.

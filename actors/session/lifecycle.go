@@ -126,6 +126,7 @@ func (s *Session) settle(actor.Context) {
 		s.timers.alive()
 		s.timers.alive = nil
 	}
+	s.settleSlot()
 	s.timers.gen++
 	if s.timers.idle != nil {
 		s.timers.idle()

@@ -254,7 +254,7 @@ func (s *Session) explain(p *pending, m *messages.Explain) {
 	}
 	name := s.lookUpName(s.state, &pending{cmd: cmd})
 	if !name.wanted() {
-		s.answer(p, core.Explain(s.state, s.deps.Core, cmd, s.now()))
+		s.answer(p, core.Explain(s.state, s.deps.Core, cmd, s.now(), s.freeSlot))
 		return
 	}
 	s.await(p)
@@ -275,5 +275,5 @@ func (s *Session) explained(ctx actor.Context, m explained) {
 		s.answer(m.from, readFailure(m.err))
 		return
 	}
-	s.answer(m.from, core.Explain(s.state, s.deps.Core, m.cmd, s.now()))
+	s.answer(m.from, core.Explain(s.state, s.deps.Core, m.cmd, s.now(), s.freeSlot))
 }

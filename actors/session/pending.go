@@ -5,6 +5,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/correx/correx-actors/actors/slots"
 	core "github.com/correx/correx-actors/core/session"
 	"github.com/correx/correx-actors/messages"
 	"github.com/correx/correx-actors/persistence"
@@ -44,6 +45,16 @@ type batch struct {
 	// firstTry is when the outcome was first unknown; zero = it was not.
 	firstTry time.Time
 	tries    int
+	// ticket of the run that the batch starts, if it was free at once; nil = none.
+	ticket *slots.Ticket
+}
+
+// giveBack lets go of the slot of a run that will not start by this batch.
+func (b *batch) giveBack() {
+	if b.ticket != nil {
+		b.ticket.Cancel()
+		b.ticket = nil
+	}
 }
 
 func (s *Session) answer(p *pending, reply messages.Reply) {

@@ -30,6 +30,7 @@ func (recovered) ControlMessage() {}
 func (s *Session) recover() {
 	s.stage = stageRecovering
 	s.blocked = false
+	s.abandonSlots()
 	// What an earlier recovery left undone is decided anew.
 	s.pending = slices.DeleteFunc(s.pending, func(p *pending) bool {
 		_, again := p.cmd.(core.Recover)
@@ -74,6 +75,7 @@ func (s *Session) recovered(ctx actor.Context, m recovered) {
 	s.state, s.stage = m.state, stageReady
 	s.state.Live.Epoch, s.state.Live.NextSeq = m.epoch, m.state.Ledger.OutputReserved+1
 	s.output = newOutput(s.deps.Output)
+	s.noteLineage()
 	s.carryOver(published)
 	s.timers.retry.reset()
 	s.log.LogAttrs(context.Background(), slog.LevelDebug, "session started",

@@ -14,6 +14,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/correx/correx-actors/actors/kernel"
+	"github.com/correx/correx-actors/actors/slots"
 	core "github.com/correx/correx-actors/core/session"
 	"github.com/correx/correx-actors/messages"
 )
@@ -60,6 +61,7 @@ type Session struct {
 	output      *output
 	subscribers map[string]*subscriber
 	runner      *actor.PID
+	hold        holding
 	timers      timers
 	draining    bool
 	// begunOnce: this incarnation has recovered before; the next time is in place.
@@ -122,6 +124,12 @@ func (s *Session) Receive(ctx actor.Context) {
 		s.report(ctx, m)
 	case core.SteerAsked:
 		s.report(ctx, m)
+	case core.StartFailed:
+		s.report(ctx, m)
+	case slots.Granted:
+		s.slotGranted(ctx, m)
+	case slots.Wanted:
+		s.leaseWanted(ctx, m)
 	case due:
 		s.due(ctx, m)
 	case Passivate:
@@ -147,6 +155,8 @@ func (s *Session) started(ctx actor.Context) {
 func (s *Session) stopping() {
 	s.stage = stageEnding
 	s.timers.stop()
+	s.abandonSlots()
+	s.forgetLineage()
 	lost := messages.FailRetryable(messages.CodeUnavailable, "the session ended before it could answer; try again")
 	for _, p := range s.takeWaiting() {
 		s.refuse(p, lost)
@@ -170,6 +180,7 @@ func (s *Session) takeWaiting() []*pending {
 		for _, step := range s.inflight.steps {
 			all = append(all, step.from)
 		}
+		s.inflight.giveBack()
 		s.inflight = nil
 	}
 	all = append(all, s.pending...)
@@ -195,13 +206,22 @@ func (s *Session) end(ctx actor.Context) {
 func (s *Session) terminated(ctx actor.Context, m *actor.Terminated) {
 	defer s.settle(ctx)
 	delete(s.subscribers, m.Who.GetId())
-	if s.runner == nil || m.Who.GetId() != s.runner.GetId() {
+	last := s.runner != nil && m.Who.GetId() == s.runner.GetId()
+	if last {
+		s.runner = nil
+	}
+	neverBegan := s.workEnded(m.Who)
+	if !last {
 		return
 	}
-	s.runner = nil
 	// A runner reports its end before it ends itself. One that did not was killed by its supervisor: its run must not
 	// keep the session busy. A report that is in the mailbox already comes first, because this one goes behind it.
-	if run := s.state.Ledger.Active; run != nil && s.stage == stageReady {
+	run := s.state.Ledger.Active
+	switch {
+	case run == nil || s.stage != stageReady:
+	case neverBegan && s.state.Live.Phase == messages.PhaseDispatched:
+		s.deps.Kernel.Tell(s.self, core.StartFailed{RunID: run.ID, Attempt: run.Attempt})
+	default:
 		s.deps.Kernel.Tell(s.self, core.RunFinished{
 			RunID: run.ID, Attempt: run.Attempt, Outcome: messages.OutcomeFailed, Content: s.state.Live.Text.String(),
 			Error: messages.FailRetryable(messages.CodeInternal, "the run failed inside the server"),

@@ -104,6 +104,8 @@ type Batch struct {
 	Index []IndexPut
 	// Open says whether the session has unfinished turns after this append.
 	Open OpenMark
+	// Work is the session's work after this append; the row tells it (SessionInfo.Work).
+	Work Work
 	// PruneLedger: remove the session's ledger records before the first ledger record of this batch, in the same transaction.
 	// That record must be a checkpoint of everything before it.
 	PruneLedger bool
@@ -118,6 +120,15 @@ const (
 	OpenSet
 	OpenClear
 )
+
+// Work is how much a session has to do. It is written with every append, so that a list of sessions tells it without asking
+// any of them.
+type Work struct {
+	// Running: a run is active, or was when the process ended.
+	Running bool
+	// Waiting turns: those in the queue, and those offered to the run.
+	Waiting uint32
+}
 
 // Index names a session's index.
 type Index uint8
@@ -169,6 +180,8 @@ type SessionInfo struct {
 	LedgerStart uint64
 	Epoch       uint64
 	Open        bool
+	// Work as of the last append; zero if that was made by a build that did not tell it.
+	Work Work
 	// LastAppend is the writer's time of the last append; information only.
 	LastAppend time.Time
 }

@@ -144,6 +144,11 @@ func (b *batch) encode(wasOpen bool) error {
 	case !open:
 		b.data.Open = persistence.OpenClear
 	}
+	ledger := b.next.Ledger
+	b.data.Work = persistence.Work{
+		Running: ledger.Active != nil,
+		Waiting: uint32(ledger.Queue.Len() + len(ledger.Queue.Offered)), //nolint:gosec // bounded by the queue's limit
+	}
 	return nil
 }
 

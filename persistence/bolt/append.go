@@ -28,6 +28,7 @@ type appendRequest struct {
 	ledgers  uint64
 	index    []persistence.IndexPut
 	open     persistence.OpenMark
+	work     persistence.Work
 	prune    bool
 	ids      digest
 	lastTime int64
@@ -107,7 +108,7 @@ func (r *appendRequest) encode(batch *persistence.Batch) {
 		r.index[i].Value = bytes.Clone(r.index[i].Value)
 		r.bytes += len(r.index[i].Name) + len(r.index[i].Value)
 	}
-	r.open, r.prune = batch.Open, batch.PruneLedger
+	r.open, r.work, r.prune = batch.Open, batch.Work, batch.PruneLedger
 }
 
 func (r *appendRequest) size() int { return r.bytes }
@@ -189,7 +190,7 @@ func (r *appendRequest) stage(b *batch, next *row) {
 	}
 	next.eventHead += r.events
 	next.ledgerHead += r.ledgers
-	next.epoch, next.lastIDs, next.lastAppend = r.expect.Epoch, r.ids, r.lastTime
+	next.epoch, next.lastIDs, next.lastAppend, next.work = r.expect.Epoch, r.ids, r.lastTime, r.work
 	for _, e := range r.index {
 		key := indexKey(next.number, e.Index, e.Name)
 		var value []byte

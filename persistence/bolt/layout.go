@@ -25,7 +25,10 @@ import (
 // bbolt has no checksums over data. Every value carries one that covers its key too, except those that are checked against
 // another: open against the row's flag, a record's position against the feed. A damaged key of ids would make a session
 // unknown without a word, so Open looks at all of ids and mends it from the rows.
-const formatVersion = 1
+//
+// Format 2 added a row's work. A file of format 1 is read as it is: a row without work has none. Open makes it one of format
+// 2, which builds of format 1 refuse: they would read the work as part of the session's name.
+const formatVersion = 2
 
 var (
 	bucketMeta     = []byte("meta")
@@ -101,7 +104,7 @@ func unseal(key, b []byte) ([]byte, error) {
 	return b[crcLen:], nil
 }
 
-// header says what the file is. It is written once.
+// header says what the file is. It is written once, and again when the file gets a newer format.
 type header struct {
 	format uint32
 	// features that a reader must know; none exist yet.
@@ -186,34 +189,51 @@ type row struct {
 	lastIDs     digest // record ids of the last append
 	open        bool
 	deleted     bool
+	work        persistence.Work
 }
 
 const (
 	rowOpen    = 1 << 0
 	rowDeleted = 1 << 1
+	rowRunning = 1 << 2
+	rowWaiting = 1 << 3 // the number of waiting turns is there
 
-	rowFixed = 1 + 6*8 + len(digest{}) + 1
+	rowFixed   = 1 + 6*8 + len(digest{}) + 1
+	waitingLen = 4
 )
 
-func (r *row) size() int { return crcLen + rowFixed + len(r.key.Tenant) + len(r.key.Session) }
+func (r *row) size() int {
+	return crcLen + rowFixed + waitingLen + len(r.key.Tenant) + len(r.key.Session)
+}
+
+func (r *row) flags() byte {
+	var flags byte
+	for _, f := range [...]struct {
+		set bool
+		bit byte
+	}{
+		{r.open, rowOpen}, {r.deleted, rowDeleted}, {r.work.Running, rowRunning}, {r.work.Waiting > 0, rowWaiting},
+	} {
+		if f.set {
+			flags |= f.bit
+		}
+	}
+	return flags
+}
 
 // encode writes the row to dst, which is empty.
 func (r *row) encode(dst, key []byte) []byte {
 	dst = append(dst, 0, 0, 0, 0)
-	var flags byte
-	if r.open {
-		flags |= rowOpen
-	}
-	if r.deleted {
-		flags |= rowDeleted
-	}
-	dst = append(dst, flags)
+	dst = append(dst, r.flags())
 	for _, f := range [...]uint64{
 		r.eventHead, r.ledgerHead, r.ledgerStart, r.epoch, uint64(r.lastAppend), r.lastEvent, //nolint:gosec // the bits are kept
 	} {
 		dst = binary.BigEndian.AppendUint64(dst, f)
 	}
 	dst = append(dst, r.lastIDs[:]...)
+	if r.work.Waiting > 0 {
+		dst = binary.BigEndian.AppendUint32(dst, r.work.Waiting)
+	}
 	dst = append(dst, byte(len(r.key.Tenant)))
 	return seal(key, append(append(dst, r.key.Tenant...), r.key.Session...))
 }
@@ -223,10 +243,18 @@ func decodeRow(n number, key, v []byte) (*row, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(b) < rowFixed || len(b) < rowFixed+int(b[rowFixed-1]) {
+	fixed := rowFixed
+	if len(b) > 0 && b[0]&rowWaiting != 0 {
+		fixed += waitingLen
+	}
+	if len(b) < fixed || len(b) < fixed+int(b[fixed-1]) {
 		return nil, fmt.Errorf("%w: row of %d bytes", errDamaged, len(b))
 	}
 	r := &row{number: n, open: b[0]&rowOpen != 0, deleted: b[0]&rowDeleted != 0}
+	r.work.Running = b[0]&rowRunning != 0
+	if fixed > rowFixed {
+		r.work.Waiting = binary.BigEndian.Uint32(b[rowFixed-1:])
+	}
 	rest := b[1:]
 	for _, f := range [...]*uint64{&r.eventHead, &r.ledgerHead, &r.ledgerStart, &r.epoch} {
 		*f, rest = binary.BigEndian.Uint64(rest), rest[8:]
@@ -234,9 +262,9 @@ func decodeRow(n number, key, v []byte) (*row, error) {
 	r.lastAppend = int64(binary.BigEndian.Uint64(rest)) //nolint:gosec // the bits are kept
 	r.lastEvent = binary.BigEndian.Uint64(rest[8:])
 	copy(r.lastIDs[:], rest[16:])
-	tenant := int(b[rowFixed-1])
-	r.key.Tenant = messages.TenantID(b[rowFixed : rowFixed+tenant])
-	r.key.Session = messages.SessionID(b[rowFixed+tenant:])
+	tenant := int(b[fixed-1])
+	r.key.Tenant = messages.TenantID(b[fixed : fixed+tenant])
+	r.key.Session = messages.SessionID(b[fixed+tenant:])
 	return r, nil
 }
 
@@ -248,6 +276,7 @@ func (r *row) info() persistence.SessionInfo {
 		LedgerStart: r.ledgerStart,
 		Epoch:       r.epoch,
 		Open:        r.open,
+		Work:        r.work,
 		LastAppend:  time.Unix(0, r.lastAppend).UTC(),
 	}
 }

@@ -102,15 +102,15 @@ func (j *Journal) inspect(f *os.File, opts *bbolt.Options) error {
 
 // startBoot reads the header and begins a new boot: epochs of earlier ones are fenced by being smaller.
 func (j *Journal) startBoot() error {
-	err := j.db.View(func(tx *bbolt.Tx) error {
+	var h header
+	err := j.db.View(func(tx *bbolt.Tx) (err error) {
 		for _, name := range allBuckets {
 			if tx.Bucket(name) == nil {
 				return fmt.Errorf("%w: no bucket %q", persistence.ErrFormat, name)
 			}
 		}
 		meta := tx.Bucket(bucketMeta)
-		h, err := decodeHeader(meta.Get(keyHeader))
-		if err != nil {
+		if h, err = decodeHeader(meta.Get(keyHeader)); err != nil {
 			return fmt.Errorf("%w: header: %w", persistence.ErrCorrupt, err)
 		}
 		if h.format > formatVersion || h.features != 0 {
@@ -134,7 +134,14 @@ func (j *Journal) startBoot() error {
 		if err := j.mendIDs(tx); err != nil {
 			return err
 		}
-		return tx.Bucket(bucketMeta).Put(keyCounters, j.counters.encode())
+		meta := tx.Bucket(bucketMeta)
+		if h.format < formatVersion {
+			h.format = formatVersion
+			if err := meta.Put(keyHeader, h.encode()); err != nil {
+				return err
+			}
+		}
+		return meta.Put(keyCounters, j.counters.encode())
 	})
 	if err != nil {
 		return commitError(err)

@@ -50,6 +50,7 @@ type twin struct {
 	end      uint64
 	index    map[string]string
 	open     bool
+	work     persistence.Work
 	deleted  bool
 	last     *persistence.Batch // last append, and its expectation
 	expected persistence.Expect
@@ -118,6 +119,9 @@ func (m *model) batch(rt *rapid.T) persistence.Batch {
 	batch.Open = rapid.SampledFrom([]persistence.OpenMark{
 		persistence.OpenKeep, persistence.OpenSet, persistence.OpenClear,
 	}).Draw(rt, "open")
+	batch.Work = persistence.Work{
+		Running: rapid.Bool().Draw(rt, "running"), Waiting: rapid.SampledFrom([]uint32{0, 1, 300}).Draw(rt, "waiting"),
+	}
 	batch.PruneLedger = ledgers > 0 && rapid.IntRange(0, 2).Draw(rt, "prune") == 0
 	return batch
 }
@@ -168,6 +172,7 @@ func (m *model) apply(tw *twin, batch persistence.Batch, expect persistence.Expe
 		tw.open = false
 	case persistence.OpenKeep:
 	}
+	tw.work = batch.Work
 	tw.rowEpoch, tw.last, tw.expected = expect.Epoch, &batch, expect
 }
 
@@ -246,7 +251,7 @@ func (m *model) compare(rt *rapid.T) {
 		last := tw.last.Records[len(tw.last.Records)-1].Time
 		require.Equal(rt, persistence.SessionInfo{
 			Key: key, EventHead: uint64(len(tw.events)), LedgerHead: tw.end, LedgerStart: tw.start, Epoch: tw.rowEpoch,
-			Open: tw.open, LastAppend: last,
+			Open: tw.open, Work: tw.work, LastAppend: last,
 		}, row)
 		m.compareStream(rt, key, messages.StreamEvents, tw.events)
 		m.compareStream(rt, key, messages.StreamLedger, tw.ledger)

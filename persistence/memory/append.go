@@ -150,6 +150,7 @@ func (j *Journal) apply(s *session, op *appendOp) (position uint64) {
 		}
 		s.index[entry{put.Index, put.Name}] = put.Value
 	}
+	s.info.Work = op.batch.Work
 	switch op.batch.Open {
 	case persistence.OpenSet:
 		s.info.Open = true

@@ -177,7 +177,7 @@ func TestErrorOfReportStopsTheCallWithThatError(t *testing.T) {
 
 func TestAnswersInARowShareAConnection(t *testing.T) {
 	t.Parallel()
-	server, provider := serve(t, llmserver.Answer{Fault: "late_end"})
+	server, provider := serve(t, llmserver.Answer{Quirk: "late_end"})
 	for range 5 {
 		_, _, err := infer(t.Context(), provider, ask())
 		require.NoError(t, err)

@@ -129,9 +129,9 @@ func TestRetryAfterIsReadInAllItsForms(t *testing.T) {
 // FuzzGuard: whatever a server sends, the guard ends, in bounded memory, and what it gives does not depend on how the
 // bytes were cut into packets.
 func FuzzGuard(f *testing.F) {
-	for _, fault := range llmserver.Faults() {
-		if body := fault.Response.Body(); len(body) < 64<<10 {
-			f.Add([]byte(body), 1, fault.Response.Header["Content-Type"])
+	for _, quirk := range llmserver.Quirks() {
+		if body := quirk.Response.Body(); len(body) < 64<<10 {
+			f.Add([]byte(body), 1, quirk.Response.Header["Content-Type"])
 			f.Add([]byte(body), 5, "text/event-stream")
 		}
 	}

@@ -34,8 +34,8 @@ type Answer struct {
 	Hold bool
 	// Piece is how many bytes are written and flushed at a time: 1 = byte by byte, 0 = event by event.
 	Piece int
-	// Fault is the name of one of Faults, whose response is sent instead of all the above but Piece.
-	Fault string
+	// Quirk is the name of one of Quirks, whose response is sent instead of all the above but Piece.
+	Quirk string
 }
 
 // Usage counts tokens.
@@ -85,16 +85,16 @@ func (r Response) Body() string {
 
 // response renders the answer for a request.
 func (a Answer) response(chat Chat) Response {
-	if a.Fault != "" {
-		fault, ok := FaultNamed(a.Fault)
+	if a.Quirk != "" {
+		quirk, ok := QuirkNamed(a.Quirk)
 		if !ok {
 			return Response{
 				Status: http.StatusBadRequest,
 				Header: map[string]string{"Content-Type": "application/json"},
-				Parts:  []Part{{Text: errorJSON("unknown_fault", "there is no fault named "+a.Fault)}},
+				Parts:  []Part{{Text: errorJSON("unknown_quirk", "there is no quirk named "+a.Quirk)}},
 			}
 		}
-		response := fault.Response
+		response := quirk.Response
 		response.Piece = max(a.Piece, response.Piece)
 		return response
 	}

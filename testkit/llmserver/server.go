@@ -1,5 +1,5 @@
 // Package llmserver is a fake OpenAI-compatible server for tests: it answers chat completions from a script, misbehaves in
-// every way of its catalogue of faults, and keeps a journal of what it was asked and whether the client went away. It does
+// every way of its catalogue of quirks, and keeps a journal of what it was asked and whether the client went away. It does
 // not import testing, so that a command can serve it too.
 package llmserver
 
@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// FaultModel as the prefix of a requested model's name asks for a fault of the catalogue: "fault/cut".
-const FaultModel = "fault/"
+// QuirkModel as the prefix of a requested model's name asks for a quirk of the catalogue: "quirk/cut".
+const QuirkModel = "quirk/"
 
 // maxRequest bounds the body of a request.
 const maxRequest = 16 << 20
@@ -33,7 +33,7 @@ type Server struct {
 }
 
 // New makes a server that gives one answer after the other, the last one for ever. Without answers it echoes the newest
-// message. A request for a model named "fault/NAME" gets that fault instead.
+// message. A request for a model named "quirk/NAME" gets that quirk instead.
 func New(script ...Answer) *Server {
 	return &Server{script: slices.Clone(script), arrived: make(chan struct{})}
 }
@@ -170,8 +170,8 @@ func (s *Server) note(request *Request) Answer {
 	s.requests = append(s.requests, request)
 	close(s.arrived)
 	s.arrived = make(chan struct{})
-	if name, ok := strings.CutPrefix(request.Chat.Model, FaultModel); ok {
-		return Answer{Fault: name}
+	if name, ok := strings.CutPrefix(request.Chat.Model, QuirkModel); ok {
+		return Answer{Quirk: name}
 	}
 	if len(s.script) == 0 {
 		return echo(request.Chat)

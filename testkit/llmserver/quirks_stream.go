@@ -8,8 +8,8 @@ import (
 )
 
 // ends: whole, cut and held streams.
-func ends() []Fault {
-	return []Fault{
+func ends() []Quirk {
+	return []Quirk{
 		{Name: "none", About: "a stream as it should be", Response: says(whole), Want: fine},
 		{
 			Name: "cut", About: "the connection is cut after the text", Response: says(deltas).ending(EndCut),
@@ -56,10 +56,10 @@ func ends() []Fault {
 }
 
 // framing: legal streams that line readers misread, and some that no standard allows.
-func framing() []Fault {
+func framing() []Quirk {
 	lines := content("Hello", ",") + "data: {\"choices\":\ndata: [{\"delta\":\ndata: {\"content\":\" world\"}}]}\n\n" + finish + usageEvent(counts) + done
 	script := "日本語 한국어 👩‍👩‍👧 e\u0301 ß"
-	return []Fault{
+	return []Quirk{
 		{
 			Name: "keep_alives", About: "200 comments before the first token, 1,000 after it",
 			Response: says(strings.Repeat(": keep-alive\n\n", 200) + content("Hello") + strings.Repeat(":\n", 1000) + content(",", " world") + finish + usageEvent(counts) + done),
@@ -120,9 +120,9 @@ func framing() []Fault {
 }
 
 // reasons: what a stream says of the answer besides its text.
-func reasons() []Fault {
+func reasons() []Quirk {
 	thinking := event(`{"reasoning_content":"Let me"}`, "") + event(`{"reasoning":"think"}`, "")
-	return []Fault{
+	return []Quirk{
 		{
 			Name: "null_reason", About: "an end mark but only null as finish reason", Response: says(deltas + done),
 			Want: Want{Text: hello, FinishReason: "stop"},

@@ -1,6 +1,7 @@
 package openai_test
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -58,7 +59,7 @@ func TestB100EndMarkWithoutReasonIsANormalEnd(t *testing.T) {
 
 func TestB101UnknownFinishReasonIsKept(t *testing.T) {
 	t.Parallel()
-	checkQuirks(t, "unknown_reason", "length")
+	checkQuirks(t, "unknown_reason", "length", "starved", "reason_error")
 }
 
 func TestB103ErrorBehindOtherKeysIsAnError(t *testing.T) {
@@ -74,6 +75,18 @@ func TestB104ErrorFrameIsAnErrorWhateverFollows(t *testing.T) {
 func TestB106NoChoicesIsAnError(t *testing.T) {
 	t.Parallel()
 	checkQuirks(t, "prompt_filtered", "prompt_passed", "no_choices", "document_filtered", "document_no_choices")
+}
+
+func TestB107PiecesOfToolCallsFindTheirCall(t *testing.T) {
+	t.Parallel()
+	named := 0
+	for _, quirk := range llmserver.Quirks() {
+		if strings.HasPrefix(quirk.Name, "tool_calls") || quirk.Name == "function_call" {
+			named++
+			checkQuirks(t, quirk.Name)
+		}
+	}
+	require.Greater(t, named, 15)
 }
 
 func TestB109CharactersMayBeSplitBetweenWrites(t *testing.T) {
@@ -123,8 +136,9 @@ func checkQuirks(t *testing.T, names ...string) {
 
 func checkQuirk(t *testing.T, quirk llmserver.Quirk, provider *openai.Provider) {
 	t.Helper()
-	h, completion, err := infer(t.Context(), provider, ask())
-	want := quirk.Want
+	h := &heard{}
+	seen, err := provider.Inspect(t.Context(), openai.Trial{User: "hi"}, h.report)
+	completion, want := seen.Completion, quirk.Want
 	require.Equal(t, want.Text, h.text.String(), quirk.About)
 	if want.Active {
 		require.Positive(t, h.alive, quirk.About)
@@ -138,6 +152,7 @@ func checkQuirk(t *testing.T, quirk llmserver.Quirk, provider *openai.Provider) 
 			usage = inference.Usage{InputTokens: uint64(want.Usage.Input), OutputTokens: uint64(want.Usage.Output), Known: true}
 		}
 		require.Equal(t, usage, completion.Usage, quirk.About)
+		checkCalls(t, quirk, seen)
 		return
 	}
 	var failed *inference.Error
@@ -149,4 +164,18 @@ func checkQuirk(t *testing.T, quirk llmserver.Quirk, provider *openai.Provider) 
 	require.Equal(t, want.RetryAfter, failed.RetryAfter, quirk.About)
 	require.Equal(t, want.RequestID, failed.RequestID, quirk.About)
 	require.Equal(t, "openai", failed.Provider, quirk.About)
+}
+
+func checkCalls(t *testing.T, quirk llmserver.Quirk, seen openai.Inspection) {
+	t.Helper()
+	if quirk.Want.CallsBroken {
+		require.Error(t, seen.CallsErr, quirk.About)
+		return
+	}
+	require.NoError(t, seen.CallsErr, quirk.About)
+	var calls []llmserver.ToolCall
+	for _, call := range seen.Calls {
+		calls = append(calls, llmserver.ToolCall(call))
+	}
+	require.Equal(t, quirk.Want.Calls, calls, quirk.About)
 }

@@ -38,6 +38,9 @@ type Want struct {
 	RequestID  string
 	// Active: there was life besides the text.
 	Active bool
+	// Calls are the tool calls of a success, CallsBroken says that they cannot be carried out.
+	Calls       []ToolCall
+	CallsBroken bool
 }
 
 // QuirkNamed finds a quirk of the catalogue.
@@ -53,7 +56,7 @@ func QuirkNamed(name string) (Quirk, bool) {
 // Quirks gives the catalogue.
 func Quirks() []Quirk {
 	var all []Quirk
-	for _, group := range [][]Quirk{ends(), framing(), documents(), errorEvents(), reasons(), refusals()} {
+	for _, group := range [][]Quirk{ends(), framing(), documents(), errorEvents(), reasons(), shapes(), toolQuirks(), refusals()} {
 		all = append(all, group...)
 	}
 	return all

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"slices"
 	"time"
 
 	"github.com/correx/correx-actors/messages"
@@ -19,15 +20,19 @@ import (
 //	sessions  number                                → row
 //	records   number stream(1) seq                  → [position] record      position: of event records only
 //	feed      position                              → crc32c(4) number seq
-//	index     number index(1) name                  → crc32c(4) value
+//	index     number index(1) name                  → crc32c(4) value, of format 1
+//	entries   number index(1) name                  → crc32c(4) place value
+//	order     number index(1) place                 → crc32c(4) expires name
 //	open      number                                → 1
 //
 // bbolt has no checksums over data. Every value carries one that covers its key too, except those that are checked against
 // another: open against the row's flag, a record's position against the feed. A damaged key of ids would make a session
 // unknown without a word, so Open looks at all of ids and mends it from the rows.
 //
-// Format 2 added a row's work. A file of format 1 is read as it is: a row without work has none. Open makes it one of format
-// 2, which builds of format 1 refuse: they would read the work as part of the session's name.
+// Format 2 added a row's work and the order of index entries. A file of format 1 is read as it is: a row without work has none,
+// and the entries in index have no place in the order; they are found, and stay until they are put again or removed, or the
+// session is deleted. Open makes it a file of format 2, which builds of format 1 refuse: they would read a row's work as part
+// of the session's name.
 const formatVersion = 2
 
 var (
@@ -38,8 +43,11 @@ var (
 	bucketFeed     = []byte("feed")
 	bucketIndex    = []byte("index")
 	bucketOpen     = []byte("open")
+	bucketEntries  = []byte("entries")
+	bucketOrder    = []byte("order")
 
-	allBuckets = [][]byte{bucketMeta, bucketIDs, bucketSessions, bucketRecords, bucketFeed, bucketIndex, bucketOpen}
+	format1Buckets = [][]byte{bucketMeta, bucketIDs, bucketSessions, bucketRecords, bucketFeed, bucketIndex, bucketOpen}
+	allBuckets     = append(slices.Clone(format1Buckets), bucketEntries, bucketOrder)
 
 	keyHeader   = []byte("header")
 	keyCounters = []byte("counters")
@@ -190,6 +198,7 @@ type row struct {
 	open        bool
 	deleted     bool
 	work        persistence.Work
+	orders      []indexOrder // shared with older copies of the row, and replaced as a whole
 }
 
 const (
@@ -197,13 +206,14 @@ const (
 	rowDeleted = 1 << 1
 	rowRunning = 1 << 2
 	rowWaiting = 1 << 3 // the number of waiting turns is there
+	rowOrders  = 1 << 4 // so are the orders
 
 	rowFixed   = 1 + 6*8 + len(digest{}) + 1
 	waitingLen = 4
 )
 
 func (r *row) size() int {
-	return crcLen + rowFixed + waitingLen + len(r.key.Tenant) + len(r.key.Session)
+	return crcLen + rowFixed + waitingLen + 1 + len(r.orders)*orderLen + len(r.key.Tenant) + len(r.key.Session)
 }
 
 func (r *row) flags() byte {
@@ -213,6 +223,7 @@ func (r *row) flags() byte {
 		bit byte
 	}{
 		{r.open, rowOpen}, {r.deleted, rowDeleted}, {r.work.Running, rowRunning}, {r.work.Waiting > 0, rowWaiting},
+		{len(r.orders) > 0, rowOrders},
 	} {
 		if f.set {
 			flags |= f.bit
@@ -234,6 +245,7 @@ func (r *row) encode(dst, key []byte) []byte {
 	if r.work.Waiting > 0 {
 		dst = binary.BigEndian.AppendUint32(dst, r.work.Waiting)
 	}
+	dst = appendOrders(dst, r.orders)
 	dst = append(dst, byte(len(r.key.Tenant)))
 	return seal(key, append(append(dst, r.key.Tenant...), r.key.Session...))
 }
@@ -243,28 +255,30 @@ func decodeRow(n number, key, v []byte) (*row, error) {
 	if err != nil {
 		return nil, err
 	}
-	fixed := rowFixed
-	if len(b) > 0 && b[0]&rowWaiting != 0 {
-		fixed += waitingLen
-	}
-	if len(b) < fixed || len(b) < fixed+int(b[fixed-1]) {
+	if len(b) < rowFixed {
 		return nil, fmt.Errorf("%w: row of %d bytes", errDamaged, len(b))
 	}
-	r := &row{number: n, open: b[0]&rowOpen != 0, deleted: b[0]&rowDeleted != 0}
-	r.work.Running = b[0]&rowRunning != 0
-	if fixed > rowFixed {
-		r.work.Waiting = binary.BigEndian.Uint32(b[rowFixed-1:])
-	}
-	rest := b[1:]
+	flags, rest := b[0], b[1:]
+	r := &row{number: n, open: flags&rowOpen != 0, deleted: flags&rowDeleted != 0}
 	for _, f := range [...]*uint64{&r.eventHead, &r.ledgerHead, &r.ledgerStart, &r.epoch} {
 		*f, rest = binary.BigEndian.Uint64(rest), rest[8:]
 	}
 	r.lastAppend = int64(binary.BigEndian.Uint64(rest)) //nolint:gosec // the bits are kept
 	r.lastEvent = binary.BigEndian.Uint64(rest[8:])
 	copy(r.lastIDs[:], rest[16:])
-	tenant := int(b[fixed-1])
-	r.key.Tenant = messages.TenantID(b[fixed : fixed+tenant])
-	r.key.Session = messages.SessionID(b[fixed+tenant:])
+	rest = rest[16+len(r.lastIDs):]
+	r.work.Running = flags&rowRunning != 0
+	if flags&rowWaiting != 0 && len(rest) >= waitingLen {
+		r.work.Waiting, rest = binary.BigEndian.Uint32(rest), rest[waitingLen:]
+	}
+	if flags&rowOrders != 0 {
+		r.orders, rest = decodeOrders(rest)
+	}
+	if len(rest) == 0 || len(rest) < 1+int(rest[0]) {
+		return nil, fmt.Errorf("%w: row of %d bytes", errDamaged, len(b))
+	}
+	tenant, rest := int(rest[0]), rest[1:]
+	r.key.Tenant, r.key.Session = messages.TenantID(rest[:tenant]), messages.SessionID(rest[tenant:])
 	return r, nil
 }
 
@@ -324,8 +338,4 @@ func decodeID(key, v []byte) (number, error) {
 		return 0, err
 	}
 	return number(uint64Of(b)), nil
-}
-
-func encodeIndex(key, value []byte) []byte {
-	return seal(key, append(make([]byte, crcLen, crcLen+len(value)), value...))
 }

@@ -48,8 +48,6 @@ type course struct {
 	at int
 	// left are the further calls that it may get, calls those that it got.
 	left, calls int
-	// replaced: a text of it was cut, so it has had its second chance.
-	replaced bool
 	// due is when it may be called again, and why not now.
 	due time.Time
 	why string
@@ -76,7 +74,7 @@ func (c *course) next(now time.Time, look func(at int) gate) move {
 		switch {
 		case g.paused > 0:
 			c.paused = true
-			c.passedOver(now.Add(g.paused), fmt.Sprintf("is paused after failures, next try in %s", told(g.paused)))
+			c.passedOver(now.Add(g.paused), fmt.Sprintf("paused after failures, next try in %s", told(g.paused)))
 			continue
 		case g.wait > c.rules.MaxWait:
 			c.passedOver(now.Add(g.wait), fmt.Sprintf("%s, free in %s", g.why, told(g.wait)))
@@ -133,13 +131,13 @@ func (c *course) again(now time.Time, visible bool, pause time.Duration) {
 		c.soonest = earlier(c.soonest, now.Add(asked))
 		pause += asked
 	}
-	if c.left == 0 || visible && c.replaced || asked > c.rules.MaxWait {
+	if c.left == 0 || asked > c.rules.MaxWait {
 		c.pass()
 		return
 	}
 	c.left--
-	if visible { // a cut text: one more call, whatever was left
-		c.replaced, c.left = true, 0
+	if visible { // a cut text is replaced once; whatever comes of that, there is no third
+		c.left = 0
 	}
 	c.due, c.why = now.Add(min(pause, c.rules.MaxWait)), because(c.last)
 }
@@ -154,20 +152,20 @@ func (c *course) pass() {
 		c.trail = append(c.trail, text)
 	}
 	c.at++
-	c.left, c.calls, c.replaced = c.rules.Retries, 0, false
+	c.left, c.calls = c.rules.Retries, 0
 	c.due, c.why = time.Time{}, ""
 }
 
 func (c *course) passedOver(until time.Time, why string) {
 	c.soonest = earlier(c.soonest, until)
-	c.trail = append(c.trail, c.targets[c.at].provider+" "+why)
+	c.trail = append(c.trail, c.targets[c.at].provider+": "+why)
 }
 
 // reason tells why the target at hand is called.
 func (c *course) reason() string {
 	t := c.targets[c.at]
 	switch {
-	case c.halve:
+	case c.halve && c.calls > 0:
 		return fmt.Sprintf("provider %s again with half the budget: %s", t.provider, because(c.last))
 	case c.calls > 0:
 		return fmt.Sprintf("provider %s again, call %d: %s", t.provider, c.calls+1, because(c.last))

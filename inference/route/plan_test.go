@@ -151,15 +151,19 @@ func TestBreakerPausesAProviderAndOneCallTriesIt(t *testing.T) {
 		require.Equal(t, route.StateTrying, r.Health()[0].State)
 		gate := make(chan struct{})
 		big.Call(testkit.WaitFor(gate), testkit.Stream("back"), testkit.WaitFor(gate))
-		trial := make(chan answer)
-		go func() { trial <- run(t, r, inference.Ask{}) }()
+		plan, err := r.Plan(t.Context(), inference.Ask{})
+		require.NoError(t, err)
+		trial, ok := plan.Next().(inference.Call)
+		require.True(t, ok)
+		text := make(chan string)
+		go func() { text <- call(t.Context(), plan, trial) }()
 		synctest.Wait()
 		require.Equal(t, []string{"small"}, run(t, r, inference.Ask{}).calls, "one call tries it, the others stay away")
 		gate <- struct{}{}
 		synctest.Wait()
 		require.Equal(t, route.StateClosed, r.Health()[0].State, "its first text shows that it is back")
 		gate <- struct{}{}
-		require.Equal(t, "back", (<-trial).text)
+		require.Equal(t, "back", <-text)
 	})
 }
 

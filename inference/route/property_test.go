@@ -65,21 +65,19 @@ func (s story) twin() (calls []int, answered bool) {
 				return calls, false
 			}
 			again := false
-			switch end.kind {
-			case "canceled", "bad_request", "content_filtered":
+			switch {
+			case end.kind == "canceled", end.kind == "bad_request", end.kind == "content_filtered":
 				return calls, false
-			case "context_overflow":
+			case end.kind == "context_overflow":
 				if halved || end.visible {
 					return calls, false
 				}
 				halved, again = true, true
-			case "auth", "quota", "config":
-			default:
-				if further > 0 && end.after <= 30*time.Second {
-					again = true
-					if further--; end.visible {
-						further = 0
-					}
+			case end.kind == "auth", end.kind == "quota", end.kind == "config":
+			case further > 0 && end.after <= 30*time.Second:
+				again = true
+				if further--; end.visible {
+					further = 0
 				}
 			}
 			if !again {

@@ -195,6 +195,7 @@ func (b *batch) index(entries []core.IndexEntry) error {
 		if e.Turn == nil {
 			put, m = persistence.IndexPut{Index: persistence.IndexIdempotency, Name: e.Key}, e.Idempotency
 		}
+		put.Expires, put.Keep = e.Expires, e.Keep
 		var err error
 		if put.Value, err = proto.Marshal(m); err != nil {
 			return err

@@ -30,6 +30,10 @@ type Config struct {
 	SteerDeadline time.Duration
 	// IdempotencyWindow is how long an idempotency key is remembered. Default 24 h.
 	IdempotencyWindow time.Duration
+	// IdempotencyKeys bounds the keys that a session remembers; the oldest are forgotten first. Default 10000.
+	IdempotencyKeys int
+	// TurnRetention is how long after its end a turn can be asked for; at least IdempotencyWindow. Default 720 h.
+	TurnRetention time.Duration
 	// AbortGrace is how long a canceled run may take to report before the session ends it itself. Default 2 s.
 	AbortGrace time.Duration
 	// RecoveryMaxAge: turns that waited through a longer downtime expire. Default 15 min.
@@ -55,6 +59,8 @@ func DefaultConfig() Config {
 		MergeWindow:         500 * time.Millisecond,
 		SteerDeadline:       2 * time.Second,
 		IdempotencyWindow:   24 * time.Hour,
+		IdempotencyKeys:     10000,
+		TurnRetention:       720 * time.Hour,
 		AbortGrace:          2 * time.Second,
 		RecoveryMaxAge:      15 * time.Minute,
 		RecoveryMaxAttempts: 3,
@@ -88,6 +94,7 @@ func (c Config) Validate() error {
 	positive("queue.limit", int64(c.QueueLimit))
 	positive("steer.deadline", int64(c.SteerDeadline))
 	positive("idempotency.window", int64(c.IdempotencyWindow))
+	positive("idempotency.keys", int64(c.IdempotencyKeys))
 	positive("interrupt.grace", int64(c.AbortGrace))
 	positive("recovery.max_age", int64(c.RecoveryMaxAge))
 	positive("recovery.max_attempts", int64(c.RecoveryMaxAttempts))
@@ -96,6 +103,10 @@ func (c Config) Validate() error {
 	positive("checkpoint_every", int64(c.CheckpointEvery))
 	if !c.QueueMode.Valid() {
 		errs = append(errs, fmt.Errorf("queue.mode is %q, want collect, followup, steer, steer_backlog or interrupt", c.QueueMode))
+	}
+	if c.TurnRetention < c.IdempotencyWindow {
+		errs = append(errs, fmt.Errorf("turns.retention is %s, want at least idempotency.window, which is %s: "+
+			"a key that is remembered must find its turn", c.TurnRetention, c.IdempotencyWindow))
 	}
 	if c.MergeWindow < 0 {
 		errs = append(errs, fmt.Errorf("queue.merge_window is %s, want 0 or more", c.MergeWindow))

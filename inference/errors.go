@@ -28,6 +28,47 @@ const (
 	KindProvider Kind = "provider"
 )
 
+// Valid says whether k is one of the kinds.
+func (k Kind) Valid() bool {
+	switch k {
+	case KindCanceled, KindTimeout, KindRateLimited, KindOverloaded, KindAuth, KindQuota, KindBadRequest, KindContextOverflow,
+		KindContentFiltered, KindTruncated, KindUnavailable, KindConfig, KindProvider:
+		return true
+	}
+	return false
+}
+
+// Retryable says whether the same call may succeed later.
+func (k Kind) Retryable() bool {
+	switch k {
+	case KindTimeout, KindRateLimited, KindOverloaded, KindTruncated, KindUnavailable, KindProvider:
+		return true
+	case KindCanceled, KindAuth, KindQuota, KindBadRequest, KindContextOverflow, KindContentFiltered, KindConfig:
+		return false
+	}
+	return false
+}
+
+// Limit says which limit a KindTimeout went beyond.
+type Limit string
+
+// Limits of our own; "" is the provider's or a proxy's.
+const (
+	LimitConnect    Limit = "connect"
+	LimitFirstToken Limit = "first_token"
+	LimitToken      Limit = "token"
+	LimitWhole      Limit = "whole"
+)
+
+// Valid says whether l is one of our own limits.
+func (l Limit) Valid() bool {
+	switch l {
+	case LimitConnect, LimitFirstToken, LimitToken, LimitWhole:
+		return true
+	}
+	return false
+}
+
 // Error is a failed call. Message is the provider's own text, bounded and free of secrets.
 type Error struct {
 	Kind     Kind
@@ -35,6 +76,8 @@ type Error struct {
 	Message  string
 	// Status is the HTTP status, 0 if there was none.
 	Status int
+	// Limit that was exceeded, of a KindTimeout by a limit of our own.
+	Limit Limit
 	// RetryAfter is what the provider asked for, 0 if it did not.
 	RetryAfter time.Duration
 	// RequestID is the provider's, for its support.
@@ -61,15 +104,7 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // Retryable says whether the same call may succeed later.
-func (e *Error) Retryable() bool {
-	switch e.Kind {
-	case KindTimeout, KindRateLimited, KindOverloaded, KindTruncated, KindUnavailable, KindProvider:
-		return true
-	case KindCanceled, KindAuth, KindQuota, KindBadRequest, KindContextOverflow, KindContentFiltered, KindConfig:
-		return false
-	}
-	return false
-}
+func (e *Error) Retryable() bool { return e.Kind.Retryable() }
 
 // KindOf gives the kind of err. Of what is no *Error, an ended context is KindCanceled or KindTimeout, all else KindProvider.
 func KindOf(err error) Kind {

@@ -76,6 +76,8 @@ type Route struct {
 	Provider Provider
 	Model    string
 	Reason   string
+	// Window of the model in tokens; 0 = unknown.
+	Window int
 }
 
 // Router chooses a provider for a model name ("" = the default).

@@ -79,6 +79,8 @@ func checkPut(put *IndexPut, limits Limits) error {
 		return fmt.Errorf("%w: index 0", ErrInvalid)
 	case put.Name == "" || len(put.Name) > MaxIndexName:
 		return fmt.Errorf("%w: name of %d bytes", ErrInvalid, len(put.Name))
+	case put.Keep < 0:
+		return fmt.Errorf("%w: keeps %d entries", ErrInvalid, put.Keep)
 	case limits.RecordBytes > 0 && len(put.Value) > limits.RecordBytes:
 		return fmt.Errorf("%w: value of %d bytes, limit %d", ErrTooLarge, len(put.Value), limits.RecordBytes)
 	}

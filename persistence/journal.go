@@ -100,10 +100,12 @@ type Expect struct {
 type Batch struct {
 	// Records of both streams; each stream's records get the next sequences in their order.
 	Records []messages.Record
-	// Index entries, written in the same transaction; a nil Value removes the entry.
+	// Index entries, put one after the other in the same transaction; see IndexPut.
 	Index []IndexPut
 	// Open says whether the session has unfinished turns after this append.
 	Open OpenMark
+	// Work is the session's work after this append; the row tells it (SessionInfo.Work).
+	Work Work
 	// PruneLedger: remove the session's ledger records before the first ledger record of this batch, in the same transaction.
 	// That record must be a checkpoint of everything before it.
 	PruneLedger bool
@@ -119,6 +121,15 @@ const (
 	OpenClear
 )
 
+// Work is how much a session has to do. It is written with every append, so that a list of sessions tells it without asking
+// any of them.
+type Work struct {
+	// Running: a run is active, or was when the process ended.
+	Running bool
+	// Waiting turns: those in the queue, and those offered to the run.
+	Waiting uint32
+}
+
 // Index names a session's index.
 type Index uint8
 
@@ -130,12 +141,26 @@ const (
 	IndexIdempotency Index = 2
 )
 
-// IndexPut is one index entry; Name has 1 to 256 bytes.
+// IndexPut puts one index entry; Name has 1 to 256 bytes. A nil Value removes the entry.
+//
+// The entries of one index of one session stand in the order in which they were put; one that is put again counts once and
+// becomes the newest. Each put then removes the oldest entry, up to TrimPerPut times, while that one has expired or there
+// are more than Keep. So an index is bounded by the appends that fill it, each at the same cost however large the index is.
+// It may lag: what has expired is found until it is removed, and an oldest entry that lives on keeps those behind it.
 type IndexPut struct {
 	Index Index
 	Name  string
 	Value []byte
+	// Expires is when the entry may be removed, by the writer's time: that of the last record of the batch that removes it.
+	// Zero is never.
+	Expires time.Time
+	// Keep bounds the entries of the index; 0 is no bound.
+	Keep int
 }
+
+// TrimPerPut is how many of the oldest entries one put removes at most: more than one, so that an index whose bound was
+// lowered, or of which much has expired, shrinks.
+const TrimPerPut = 4
 
 // Appended tells where a batch went: the heads after it.
 type Appended struct {
@@ -169,6 +194,8 @@ type SessionInfo struct {
 	LedgerStart uint64
 	Epoch       uint64
 	Open        bool
+	// Work as of the last append; zero if that was made by a build that did not tell it.
+	Work Work
 	// LastAppend is the writer's time of the last append; information only.
 	LastAppend time.Time
 }

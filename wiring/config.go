@@ -30,6 +30,7 @@ type Config struct {
 	Steer        Steer        `koanf:"steer"`
 	Interrupt    Interrupt    `koanf:"interrupt"`
 	Idempotency  Idempotency  `koanf:"idempotency"`
+	Turns        Turns        `koanf:"turns"`
 	Conversation Conversation `koanf:"conversation"`
 	Recovery     Recovery     `koanf:"recovery"`
 	Session      Session      `koanf:"session"`
@@ -72,6 +73,12 @@ type Interrupt struct {
 // Idempotency is how repeated submissions are recognized.
 type Idempotency struct {
 	Window time.Duration `koanf:"window" min:"1s" doc:"how long an idempotency key is remembered"`
+	Keys   int           `koanf:"keys" min:"1" doc:"idempotency keys that a session remembers; beyond that the oldest are forgotten before their window ends"`
+}
+
+// Turns is what is kept of turns that have ended.
+type Turns struct {
+	Retention time.Duration `koanf:"retention" min:"1s" doc:"how long after its end a turn can be asked for; at least idempotency.window"`
 }
 
 // Conversation is what of a conversation a prompt holds.
@@ -171,7 +178,8 @@ func DefaultConfig() Config {
 		Queue:       Queue{Mode: string(rules.QueueMode), Limit: rules.QueueLimit, MergeWindow: rules.MergeWindow, Settle: rules.Settle},
 		Steer:       Steer{Deadline: rules.SteerDeadline},
 		Interrupt:   Interrupt{Grace: rules.AbortGrace},
-		Idempotency: Idempotency{Window: rules.IdempotencyWindow},
+		Idempotency: Idempotency{Window: rules.IdempotencyWindow, Keys: rules.IdempotencyKeys},
+		Turns:       Turns{Retention: rules.TurnRetention},
 		Conversation: Conversation{
 			KeepLast: rules.KeepLast, TokenBudget: rules.TokenBudget,
 		},
@@ -221,6 +229,10 @@ func (c Config) Validate() error {
 	if err := (openai.Config{APIKey: string(c.OpenAI.APIKey)}).Validate(); err != nil {
 		refuse("openai.api_key", "%v", err)
 	}
+	if c.Turns.Retention < c.Idempotency.Window {
+		refuse("turns.retention", "want at least idempotency.window, which is %s: a key that is remembered must find its turn",
+			text(c.Idempotency.Window))
+	}
 	if c.Journal.Driver == DriverBolt && c.DataDir == "" {
 		refuse("data_dir", "the bolt journal needs a folder")
 	}
@@ -267,6 +279,8 @@ func (c Config) rules() core.Config {
 	rules.RecoveryPolicy = core.RecoveryPolicy(c.Recovery.Policy)
 	rules.SteerDeadline = c.Steer.Deadline
 	rules.IdempotencyWindow = c.Idempotency.Window
+	rules.IdempotencyKeys = c.Idempotency.Keys
+	rules.TurnRetention = c.Turns.Retention
 	rules.AbortGrace = c.Interrupt.Grace
 	rules.RecoveryMaxAge = c.Recovery.MaxAge
 	rules.RecoveryMaxAttempts = c.Recovery.MaxAttempts

@@ -132,6 +132,10 @@ func TestRefusalsNameKeyValueAndSource(t *testing.T) {
 			want: []string{`setting listen is "0.0.0.0:7711" (from FILE): `, "not a loopback address"},
 		},
 		{
+			name: "turns forgotten before their keys", yaml: "idempotency: {window: 1000h}",
+			want: []string{`setting turns.retention is "720h": want at least idempotency.window, which is 1000h`},
+		},
+		{
 			name: "origin with a path", yaml: "origins: [https://a.example/chat]",
 			want: []string{`setting origins is "https://a.example/chat" (from FILE): `},
 		},
@@ -205,6 +209,8 @@ func TestEverySettingCanComeFromEachSource(t *testing.T) {
 			value = "https://a.example,https://b.example:8443"
 		case s.Key == "conversation.keep_last":
 			value = "7"
+		case s.Key == "turns.retention": // at least idempotency.window
+			value = "48h"
 		}
 		environ := []string{"HOME=/h"}
 		fromEnv, err := wiring.Load(wiring.Sources{Environ: append(environ, s.Env+"="+value)})

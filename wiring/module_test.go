@@ -230,6 +230,7 @@ func TestOpenWorkGoesOnAfterAStart(t *testing.T) {
 	cfg := config()
 	cfg.Drain.Timeout = 0
 	const sessions = 70 // more than one batch
+	cfg.Runs.MaxConcurrent = sessions
 
 	var client *actors.Client
 	hanging := testkit.NewProvider(t).Otherwise(testkit.HangUntilCancel())

@@ -149,6 +149,11 @@ func (b *batch) encode(wasOpen bool) error {
 	case !open:
 		b.data.Open = persistence.OpenClear
 	}
+	ledger := b.next.Ledger
+	b.data.Work = persistence.Work{
+		Running: ledger.Active != nil,
+		Waiting: uint32(ledger.Queue.Len() + len(ledger.Queue.Offered)), //nolint:gosec // bounded by the queue's limit
+	}
 	return nil
 }
 
@@ -195,6 +200,7 @@ func (b *batch) index(entries []core.IndexEntry) error {
 		if e.Turn == nil {
 			put, m = persistence.IndexPut{Index: persistence.IndexIdempotency, Name: e.Key}, e.Idempotency
 		}
+		put.Expires, put.Keep = e.Expires, e.Keep
 		var err error
 		if put.Value, err = proto.Marshal(m); err != nil {
 			return err

@@ -222,7 +222,7 @@ func (s *Session) turnFound(ctx actor.Context, m turnFound) {
 	switch {
 	case m.err != nil:
 		s.answer(m.from, readFailure(m.err))
-	case m.hit == nil:
+	case m.hit == nil, s.forgotten(m.hit):
 		s.answer(m.from, unknownTurn())
 	case !messages.TurnState(m.hit.Status.GetState()).Ended() && m.tries < maxTurnTries:
 		// Its admission or its end is stored and not yet in the state: look again.
@@ -230,6 +230,11 @@ func (s *Session) turnFound(ctx actor.Context, m turnFound) {
 	default:
 		s.answer(m.from, &messages.TurnFound{Turn: m.hit.Status})
 	}
+}
+
+// forgotten says whether only an idempotency key is left of a turn: it expired, and outlived the turn's end because the index lags.
+func (s *Session) forgotten(hit *core.Prior) bool {
+	return !messages.TurnState(hit.Status.GetState()).Ended() && !s.now().Before(hit.Entry.GetExpiresAt().AsTime())
 }
 
 func unknownTurn() *messages.Failure {

@@ -221,6 +221,10 @@ type IndexEntry struct {
 	// Key and Idempotency, or neither.
 	Key         string
 	Idempotency *messages.IdempotencyEntry
+	// Expires is when the entry may go. A turn's outlives its key's, so that a key that is remembered finds its turn.
+	Expires time.Time
+	// Keep bounds the entries of this kind, the oldest go first; 0 = no bound.
+	Keep int
 }
 
 // Effect is what a decision wants done.

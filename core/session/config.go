@@ -36,6 +36,10 @@ type Config struct {
 	SteerDeadline time.Duration
 	// IdempotencyWindow is how long an idempotency key is remembered. Default 24 h.
 	IdempotencyWindow time.Duration
+	// IdempotencyKeys bounds the keys that a session remembers; the oldest are forgotten first. Default 10000.
+	IdempotencyKeys int
+	// TurnRetention is how long after its end a turn can be asked for; at least IdempotencyWindow. Default 720 h.
+	TurnRetention time.Duration
 	// AbortGrace is how long a canceled run may take to report before the session ends it itself. Default 2 s.
 	AbortGrace time.Duration
 	// RecoveryPolicy says what a start does with open turns. Default resume.
@@ -64,6 +68,8 @@ func DefaultConfig() Config {
 		SlotTimeout:         5 * time.Minute,
 		SteerDeadline:       2 * time.Second,
 		IdempotencyWindow:   24 * time.Hour,
+		IdempotencyKeys:     10000,
+		TurnRetention:       720 * time.Hour,
 		AbortGrace:          2 * time.Second,
 		RecoveryPolicy:      RecoveryResume,
 		RecoveryMaxAge:      15 * time.Minute,
@@ -99,6 +105,7 @@ func (c Config) Validate() error {
 	positive("runs.slot_timeout", int64(c.SlotTimeout))
 	positive("steer.deadline", int64(c.SteerDeadline))
 	positive("idempotency.window", int64(c.IdempotencyWindow))
+	positive("idempotency.keys", int64(c.IdempotencyKeys))
 	positive("interrupt.grace", int64(c.AbortGrace))
 	positive("recovery.max_age", int64(c.RecoveryMaxAge))
 	positive("recovery.max_attempts", int64(c.RecoveryMaxAttempts))
@@ -113,6 +120,10 @@ func (c Config) Validate() error {
 	}
 	if c.Settle < 0 {
 		errs = append(errs, fmt.Errorf("queue.settle is %s, want 0 or more", c.Settle))
+	}
+	if c.TurnRetention < c.IdempotencyWindow {
+		errs = append(errs, fmt.Errorf("turns.retention is %s, want at least idempotency.window, which is %s: "+
+			"a key that is remembered must find its turn", c.TurnRetention, c.IdempotencyWindow))
 	}
 	if c.MergeWindow < 0 {
 		errs = append(errs, fmt.Errorf("queue.merge_window is %s, want 0 or more", c.MergeWindow))

@@ -125,7 +125,7 @@ func (d *draft) emit(e messages.RouterEvent) {
 
 // index tells the journal's index how a turn ended.
 func (d *draft) index(turn *messages.TurnStatus) {
-	d.out.Index = append(d.out.Index, IndexEntry{Turn: turn})
+	d.out.Index = append(d.out.Index, IndexEntry{Turn: turn, Expires: d.now.Add(d.cfg.TurnRetention)})
 }
 
 // publish numbers an output item.

@@ -144,13 +144,16 @@ func (d *draft) rememberKey(turn *messages.Turn) {
 	if turn.GetIdempotencyKey() == "" {
 		return
 	}
+	expires := d.now.Add(d.cfg.IdempotencyWindow)
 	d.out.Index = append(d.out.Index, IndexEntry{
 		Key: turn.GetIdempotencyKey(),
 		Idempotency: &messages.IdempotencyEntry{
 			TurnId:      turn.GetTurnId(),
 			ContentHash: turn.GetContentHash(),
-			ExpiresAt:   timestamppb.New(d.now.Add(d.cfg.IdempotencyWindow)),
+			ExpiresAt:   timestamppb.New(expires),
 		},
+		Expires: expires,
+		Keep:    d.cfg.IdempotencyKeys,
 	})
 }
 

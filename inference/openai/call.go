@@ -23,8 +23,16 @@ const maxName = 200
 // errSettled is the cause with which a call ends itself after its grace.
 var errSettled = errors.New("the answer is whole")
 
-// finishFiltered is the finish reason of an answer that a filter has stopped.
-const finishFiltered = "content_filter"
+// failedReasons are finish reasons of answers that are not whole since something failed. All others are kept as they are: what
+// they mean is for their reader to say.
+var failedReasons = map[string]inference.Kind{
+	"content_filter":               inference.KindContentFiltered,
+	"sensitive":                    inference.KindContentFiltered,
+	"insufficient_system_resource": inference.KindOverloaded,
+	"network_error":                inference.KindUnavailable,
+	"abort":                        inference.KindProvider,
+	"error":                        inference.KindProvider,
+}
 
 // call is one call in progress. All of it, report included, runs on the goroutine of Infer.
 type call struct {
@@ -41,6 +49,8 @@ type call struct {
 	completion inference.Completion
 	// chunk is the memory of the current event.
 	chunk chunk
+	// tools are the calls that the answer asks for.
+	tools toolCalls
 	// choices: the answer has any; filtered: the prompt was stopped by a filter.
 	choices, filtered bool
 }
@@ -144,9 +154,10 @@ func (c *call) ended(err error) error {
 }
 
 func (c *call) complete() error {
+	if kind, failed := failedReasons[c.completion.FinishReason]; failed {
+		return c.guard.fault(kind, "the answer ended with the finish reason %s", c.completion.FinishReason)
+	}
 	switch {
-	case c.completion.FinishReason == finishFiltered:
-		return c.guard.fault(inference.KindContentFiltered, "the answer was stopped by a content filter")
 	case !c.choices && c.filtered:
 		return c.guard.fault(inference.KindContentFiltered, "the prompt was stopped by a content filter")
 	case !c.choices:
@@ -174,11 +185,17 @@ type chunk struct {
 	PromptFilter json.RawMessage `json:"prompt_filter_results"`
 }
 
-// message is what is shown of an answer. A refusal is the model's answer as well. Reasoning and tool calls are not read:
-// an event without visible text is activity.
+// message is what is read of an answer. A refusal is the model's answer as well. Reasoning is not read: an event without
+// visible text is activity.
 type message struct {
-	Content string `json:"content"`
-	Refusal string `json:"refusal"`
+	Content   string      `json:"content"`
+	Refusal   string      `json:"refusal"`
+	ToolCalls []toolPiece `json:"tool_calls"`
+	// FunctionCall is how calls of tools looked before; some servers still send it.
+	FunctionCall *struct {
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+	} `json:"function_call"`
 }
 
 // take handles one event.
@@ -213,6 +230,9 @@ func (c *call) take(raw []byte) error {
 		if choice.Message != nil {
 			said = *choice.Message
 		}
+		if err := c.called(said); err != nil {
+			return err
+		}
 		if text := said.Content + said.Refusal; text != "" {
 			visible = true
 			if err := c.tell(inference.Delta{Text: text}); err != nil {
@@ -225,6 +245,24 @@ func (c *call) take(raw []byte) error {
 		return nil
 	}
 	return c.tell(inference.Activity{})
+}
+
+// called takes the pieces of tool calls of a message.
+func (c *call) called(said message) error {
+	pieces := said.ToolCalls
+	if old := said.FunctionCall; old != nil {
+		var piece toolPiece
+		piece.Function.Name, piece.Function.Arguments = old.Name, old.Arguments
+		pieces = append(pieces, piece)
+	}
+	for _, piece := range pieces {
+		if err := c.tools.add(piece); err != nil {
+			broken := c.guard.fault(inference.KindProvider, "%s", err)
+			broken.Err = err
+			return broken
+		}
+	}
+	return nil
 }
 
 // awaitEnd starts the grace once there is a finish reason, and anew with all that comes after it.

@@ -177,7 +177,7 @@ func TestErrorOfReportStopsTheCallWithThatError(t *testing.T) {
 
 func TestAnswersInARowShareAConnection(t *testing.T) {
 	t.Parallel()
-	server, provider := serve(t, llmserver.Answer{Fault: "late_end"})
+	server, provider := serve(t, llmserver.Answer{Quirk: "late_end"})
 	for range 5 {
 		_, _, err := infer(t.Context(), provider, ask())
 		require.NoError(t, err)
@@ -188,4 +188,23 @@ func TestAnswersInARowShareAConnection(t *testing.T) {
 	}
 	require.Len(t, remotes, 5)
 	require.Len(t, slices.Compact(remotes), 1)
+}
+
+// The runner estimates the tokens of a call that was cut; for that it must not be told zeros.
+func TestB121UsageOfAnAbortedCallIsNoZero(t *testing.T) {
+	t.Parallel()
+	const words = 200
+	_, provider := serve(t, llmserver.Answer{Deltas: slices.Repeat([]string{"word "}, words+1), Usage: &llmserver.Usage{Input: 9, Output: words}, Hold: true})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	deltas := 0
+	completion, err := provider.Infer(ctx, ask(), func(event inference.Event) error {
+		if _, ok := event.(inference.Delta); ok {
+			if deltas++; deltas == words {
+				cancel(errInterrupted)
+			}
+		}
+		return nil
+	})
+	require.ErrorIs(t, err, errInterrupted)
+	require.Equal(t, inference.Completion{Model: llmserver.Model}, completion)
 }

@@ -42,6 +42,9 @@ func (g *guard) Do(req *http.Request) (*http.Response, error) {
 		return nil, g.unreachable(err)
 	}
 	g.header, g.status = resp.Header, resp.StatusCode
+	if g.config.Observe != nil {
+		g.config.Observe(req.Context(), responseOf(g.status, g.header))
+	}
 	body := resp.Body
 	resp.Body = nil
 	if g.status < http.StatusOK || g.status >= http.StatusMultipleChoices {
@@ -74,6 +77,9 @@ func (g *guard) done() bool { return g.events != nil && g.events.done }
 func (g *guard) stream(body io.ReadCloser) (io.ReadCloser, error) {
 	if g.status == http.StatusNoContent || g.status == http.StatusResetContent {
 		return nil, g.fault(inference.KindTruncated, "an answer without content")
+	}
+	if encoding := encoded(g.header); encoding != "" {
+		return nil, g.fault(inference.KindProvider, "a body in the encoding %s, which was not asked for", encoding)
 	}
 	kind, _, _ := mime.ParseMediaType(g.header.Get("Content-Type"))
 	switch kind {

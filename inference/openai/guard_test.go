@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -15,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/correx/correx-actors/inference"
-	"github.com/correx/correx-actors/testkit/llmserver"
 )
 
 // doer answers each request with a body, in pieces of so many bytes.
@@ -124,38 +122,4 @@ func TestRetryAfterIsReadInAllItsForms(t *testing.T) {
 	} {
 		require.Equal(t, want, retryAfter(http.Header{"Retry-After": {value}}), value)
 	}
-}
-
-// FuzzGuard: whatever a server sends, the guard ends, in bounded memory, and what it gives does not depend on how the
-// bytes were cut into packets.
-func FuzzGuard(f *testing.F) {
-	for _, fault := range llmserver.Faults() {
-		if body := fault.Response.Body(); len(body) < 64<<10 {
-			f.Add([]byte(body), 1, fault.Response.Header["Content-Type"])
-			f.Add([]byte(body), 5, "text/event-stream")
-		}
-	}
-	f.Add([]byte(strings.Repeat("data:\n", 5000)), 3, "text/event-stream")
-	f.Add(bytes.Repeat([]byte("{\n"), 5000), 2, "text/event-stream")
-	f.Fuzz(func(t *testing.T, body []byte, piece int, contentType string) {
-		if len(body) > 64<<10 {
-			t.Skip("larger than the limits that are fuzzed")
-		}
-		if strings.ContainsAny(contentType, "\r\n") || contentType == "" {
-			contentType = "text/event-stream"
-		}
-		limits := Config{MaxEventBytes: 1 << 10, MaxBodyBytes: 32 << 10}
-		whole, wholeErr := guarded(doer{contentType: contentType, body: body, piece: len(body)}, limits)
-		cut, cutErr := guarded(doer{contentType: contentType, body: body, piece: piece}, limits)
-		require.Equal(t, whole, cut)
-		if wholeErr == nil {
-			require.NoError(t, cutErr)
-		} else {
-			require.EqualError(t, cutErr, wholeErr.Error())
-		}
-		require.LessOrEqual(t, len(whole), 4*len(body)+64)
-		for line := range strings.Lines(whole) {
-			require.True(t, strings.HasPrefix(line, "data: ") && strings.HasSuffix(line, "\n"), line)
-		}
-	})
 }

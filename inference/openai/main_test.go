@@ -2,6 +2,7 @@ package openai_test
 
 import (
 	"context"
+	"os"
 	"strings"
 	"testing"
 
@@ -17,7 +18,15 @@ import (
 // key is the one that the catalogue's error_secret quotes.
 const key = "sk-proj-0123456789abcdefABCDEF"
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(serveVariable) != "" {
+		if err := serveStreams(); err != nil {
+			panic(err)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // serve starts a fake server and a provider for it.
 func serve(t *testing.T, script ...llmserver.Answer) (*llmserver.Server, *openai.Provider) {

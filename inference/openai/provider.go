@@ -51,6 +51,8 @@ type Config struct {
 	MaxEventBytes int
 	// MaxBodyBytes bounds a whole stream, which is never held in memory; 0 = 256 MiB.
 	MaxBodyBytes int64
+	// Observe is told of the headers of every answer and refusal, on the goroutine of its Infer and with its context; nil = nobody is.
+	Observe func(context.Context, Response)
 	// Logger gets one debug line for each call; nil = none.
 	Logger *slog.Logger
 }

@@ -28,6 +28,7 @@ type appendRequest struct {
 	ledgers  uint64
 	index    []persistence.IndexPut
 	open     persistence.OpenMark
+	work     persistence.Work
 	prune    bool
 	ids      digest
 	lastTime int64
@@ -107,7 +108,7 @@ func (r *appendRequest) encode(batch *persistence.Batch) {
 		r.index[i].Value = bytes.Clone(r.index[i].Value)
 		r.bytes += len(r.index[i].Name) + len(r.index[i].Value)
 	}
-	r.open, r.prune = batch.Open, batch.PruneLedger
+	r.open, r.work, r.prune = batch.Open, batch.Work, batch.PruneLedger
 }
 
 func (r *appendRequest) size() int { return r.bytes }
@@ -189,15 +190,8 @@ func (r *appendRequest) stage(b *batch, next *row) {
 	}
 	next.eventHead += r.events
 	next.ledgerHead += r.ledgers
-	next.epoch, next.lastIDs, next.lastAppend = r.expect.Epoch, r.ids, r.lastTime
-	for _, e := range r.index {
-		key := indexKey(next.number, e.Index, e.Name)
-		var value []byte
-		if e.Value != nil {
-			value = encodeIndex(key, e.Value)
-		}
-		b.index = append(b.index, put{key, value})
-	}
+	next.epoch, next.lastIDs, next.lastAppend, next.work = r.expect.Epoch, r.ids, r.lastTime, r.work
+	b.putIndex(next, r.index)
 	switch r.open {
 	case persistence.OpenSet:
 		b.mark(next, true)
@@ -240,12 +234,11 @@ func (b *batch) mark(r *row, open bool) {
 // apply writes what was staged. Sorted: bbolt finds the place of a key near the last one without searching from the root,
 // which gave 13 % more.
 func (b *batch) apply() error {
-	w := writer{tx: b.tx}
+	w := writer{tx: b.tx, err: b.indexErr}
 	slices.SortFunc(b.records, func(x, y put) int { return bytes.Compare(x.key, y.key) })
 	w.putAll(bucketRecords, 0.5, b.records)
 	// Positions only rise: full pages leave no gaps that would never be filled.
 	w.putAll(bucketFeed, 1.0, b.feed)
-	w.putAll(bucketIndex, 0.5, b.index)
 	for _, r := range b.rows {
 		key := binary.BigEndian.AppendUint64(b.room(numberLen), uint64(r.number))
 		b.changed = append(b.changed, put{key, r.encode(b.room(r.size()), key)})

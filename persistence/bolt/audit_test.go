@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/correx/correx-actors/messages"
+	"github.com/correx/correx-actors/persistence"
 )
 
 // damagedMark lies beside a file that a test has damaged: it is not audited.
@@ -23,7 +24,7 @@ func audit(t *testing.T, path string, db *bbolt.DB) {
 	}
 	require.NoError(t, db.View(func(tx *bbolt.Tx) error {
 		a := auditor{tx: tx, rows: make(map[number]*row), records: make(map[number][3]uint64)}
-		for _, step := range []func() error{a.sessions, a.recordKeys, a.streams, a.feed, a.index, a.counters} {
+		for _, step := range []func() error{a.sessions, a.recordKeys, a.streams, a.feed, a.oldIndex, a.entries, a.order, a.counters} {
 			if err := step(); err != nil {
 				return err
 			}
@@ -117,13 +118,69 @@ func (a *auditor) feed() error {
 	return nil
 }
 
-func (a *auditor) index() error {
+func (a *auditor) oldIndex() error {
 	for k, v := range all(a.tx.Bucket(bucketIndex)) {
 		if r := a.rows[number(binary.BigEndian.Uint64(k))]; r == nil || r.deleted {
 			return fmt.Errorf("index entry %x is left over", k)
 		}
 		if _, err := unseal(k, v); err != nil {
 			return fmt.Errorf("index entry %x: %w", k, err)
+		}
+		if a.tx.Bucket(bucketEntries).Get(k) != nil {
+			return fmt.Errorf("index entry %x is there twice", k)
+		}
+	}
+	return nil
+}
+
+// entries: each has a place that names it.
+func (a *auditor) entries() error {
+	for k, v := range all(a.tx.Bucket(bucketEntries)) {
+		n, index, name := number(binary.BigEndian.Uint64(k)), persistence.Index(k[numberLen]), string(k[numberLen+1:])
+		if r := a.rows[n]; r == nil || r.deleted {
+			return fmt.Errorf("index entry %x is left over", k)
+		}
+		at, _, err := decodeEntry(k, v)
+		if err != nil {
+			return fmt.Errorf("index entry %x: %w", k, err)
+		}
+		place := appendPlaceKey(nil, n, index, at)
+		if _, found, err := decodePlace(place, a.tx.Bucket(bucketOrder).Get(place)); err != nil || found != name {
+			return fmt.Errorf("index entry %x has place %d, which is of %q, %w", k, at, found, err)
+		}
+	}
+	return nil
+}
+
+// order: there are as many places as entries, and each row knows how many.
+func (a *auditor) order() error {
+	type in struct {
+		number
+		persistence.Index
+	}
+	counts := make(map[in]uint32)
+	places := 0
+	for k := range all(a.tx.Bucket(bucketOrder)) {
+		counts[in{number(binary.BigEndian.Uint64(k)), persistence.Index(k[numberLen])}]++
+		places++
+	}
+	if n := a.tx.Bucket(bucketEntries).Stats().KeyN; n != places {
+		return fmt.Errorf("%d index entries, %d places", n, places)
+	}
+	for n, r := range a.rows {
+		if r.deleted {
+			continue
+		}
+		for _, o := range r.orders {
+			if found := counts[in{n, o.index}]; found != o.count {
+				return fmt.Errorf("%s has %d places in index %d, its row says %d", r.key, found, o.index, o.count)
+			}
+			delete(counts, in{n, o.index})
+		}
+	}
+	for at, n := range counts {
+		if n > 0 {
+			return fmt.Errorf("%d places of session %d, index %d, that no row knows", n, at.number, at.Index)
 		}
 	}
 	return nil

@@ -205,7 +205,7 @@ type batch struct {
 	fresh    []*row                // sessions that are new
 	records  []put
 	feed     []put
-	index    []put
+	indexErr error // index entries are written as they come
 	changed  []put // encoded rows
 	opens    []openChange
 	prunes   []prune
@@ -218,7 +218,7 @@ func (b *batch) reset(j *Journal) {
 	clear(b.records) // the appends are answered, let go of their bytes
 	*b = batch{
 		j: j, counters: j.counters, rows: b.rows, fresh: b.fresh[:0], records: b.records[:0], feed: b.feed[:0],
-		index: b.index[:0], changed: b.changed[:0], opens: b.opens[:0], prunes: b.prunes[:0], arena: b.arena[:0],
+		changed: b.changed[:0], opens: b.opens[:0], prunes: b.prunes[:0], arena: b.arena[:0],
 	}
 }
 

@@ -103,7 +103,7 @@ func damage(t *testing.T, journal persistence.Journal, d journaltest.Damage) boo
 		case journaltest.FlipRow:
 			return flip(tx.Bucket(bucketSessions), n.key(), d.Offset)
 		case journaltest.FlipIndex:
-			return flip(tx.Bucket(bucketIndex), indexKey(n, d.Index, d.Name), d.Offset)
+			return flip(tx.Bucket(bucketEntries), indexKey(n, d.Index, d.Name), d.Offset)
 		case journaltest.FlipFeed:
 			return flip(tx.Bucket(bucketFeed), bytes.Clone(tx.Bucket(bucketRecords).Get(
 				appendRecordKey(nil, n, messages.StreamEvents, d.Seq))[:positionLen]), d.Offset)

@@ -111,8 +111,10 @@ func (r *sweepRequest) size() int { return 0 }
 
 func (r *sweepRequest) decide(b *batch) {
 	left, err := r.records(b, sweepStep)
-	if err == nil && left > 0 {
-		left, err = sweep(b, bucketIndex, r.number.key(), left, nil)
+	for _, bucket := range [][]byte{bucketIndex, bucketEntries, bucketOrder} {
+		if err == nil && left > 0 {
+			left, err = sweep(b, bucket, r.number.key(), left, nil)
+		}
 	}
 	r.more, r.err = left == 0, err
 }

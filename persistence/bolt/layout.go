@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"slices"
 	"time"
 
 	"github.com/correx/correx-actors/messages"
@@ -19,13 +20,20 @@ import (
 //	sessions  number                                → row
 //	records   number stream(1) seq                  → [position] record      position: of event records only
 //	feed      position                              → crc32c(4) number seq
-//	index     number index(1) name                  → crc32c(4) value
+//	index     number index(1) name                  → crc32c(4) value, of format 1
+//	entries   number index(1) name                  → crc32c(4) place value
+//	order     number index(1) place                 → crc32c(4) expires name
 //	open      number                                → 1
 //
 // bbolt has no checksums over data. Every value carries one that covers its key too, except those that are checked against
 // another: open against the row's flag, a record's position against the feed. A damaged key of ids would make a session
 // unknown without a word, so Open looks at all of ids and mends it from the rows.
-const formatVersion = 1
+//
+// Format 2 added a row's work and the order of index entries. A file of format 1 is read as it is: a row without work has none,
+// and the entries in index have no place in the order; they are found, and stay until they are put again or removed, or the
+// session is deleted. Open makes it a file of format 2, which builds of format 1 refuse: they would read a row's work as part
+// of the session's name.
+const formatVersion = 2
 
 var (
 	bucketMeta     = []byte("meta")
@@ -35,8 +43,11 @@ var (
 	bucketFeed     = []byte("feed")
 	bucketIndex    = []byte("index")
 	bucketOpen     = []byte("open")
+	bucketEntries  = []byte("entries")
+	bucketOrder    = []byte("order")
 
-	allBuckets = [][]byte{bucketMeta, bucketIDs, bucketSessions, bucketRecords, bucketFeed, bucketIndex, bucketOpen}
+	format1Buckets = [][]byte{bucketMeta, bucketIDs, bucketSessions, bucketRecords, bucketFeed, bucketIndex, bucketOpen}
+	allBuckets     = append(slices.Clone(format1Buckets), bucketEntries, bucketOrder)
 
 	keyHeader   = []byte("header")
 	keyCounters = []byte("counters")
@@ -101,7 +112,7 @@ func unseal(key, b []byte) ([]byte, error) {
 	return b[crcLen:], nil
 }
 
-// header says what the file is. It is written once.
+// header says what the file is. It is written once, and again when the file gets a newer format.
 type header struct {
 	format uint32
 	// features that a reader must know; none exist yet.
@@ -186,34 +197,55 @@ type row struct {
 	lastIDs     digest // record ids of the last append
 	open        bool
 	deleted     bool
+	work        persistence.Work
+	orders      []indexOrder // shared with older copies of the row, and replaced as a whole
 }
 
 const (
 	rowOpen    = 1 << 0
 	rowDeleted = 1 << 1
+	rowRunning = 1 << 2
+	rowWaiting = 1 << 3 // the number of waiting turns is there
+	rowOrders  = 1 << 4 // so are the orders
 
-	rowFixed = 1 + 6*8 + len(digest{}) + 1
+	rowFixed   = 1 + 6*8 + len(digest{}) + 1
+	waitingLen = 4
 )
 
-func (r *row) size() int { return crcLen + rowFixed + len(r.key.Tenant) + len(r.key.Session) }
+func (r *row) size() int {
+	return crcLen + rowFixed + waitingLen + 1 + len(r.orders)*orderLen + len(r.key.Tenant) + len(r.key.Session)
+}
+
+func (r *row) flags() byte {
+	var flags byte
+	for _, f := range [...]struct {
+		set bool
+		bit byte
+	}{
+		{r.open, rowOpen}, {r.deleted, rowDeleted}, {r.work.Running, rowRunning}, {r.work.Waiting > 0, rowWaiting},
+		{len(r.orders) > 0, rowOrders},
+	} {
+		if f.set {
+			flags |= f.bit
+		}
+	}
+	return flags
+}
 
 // encode writes the row to dst, which is empty.
 func (r *row) encode(dst, key []byte) []byte {
 	dst = append(dst, 0, 0, 0, 0)
-	var flags byte
-	if r.open {
-		flags |= rowOpen
-	}
-	if r.deleted {
-		flags |= rowDeleted
-	}
-	dst = append(dst, flags)
+	dst = append(dst, r.flags())
 	for _, f := range [...]uint64{
 		r.eventHead, r.ledgerHead, r.ledgerStart, r.epoch, uint64(r.lastAppend), r.lastEvent, //nolint:gosec // the bits are kept
 	} {
 		dst = binary.BigEndian.AppendUint64(dst, f)
 	}
 	dst = append(dst, r.lastIDs[:]...)
+	if r.work.Waiting > 0 {
+		dst = binary.BigEndian.AppendUint32(dst, r.work.Waiting)
+	}
+	dst = appendOrders(dst, r.orders)
 	dst = append(dst, byte(len(r.key.Tenant)))
 	return seal(key, append(append(dst, r.key.Tenant...), r.key.Session...))
 }
@@ -223,20 +255,30 @@ func decodeRow(n number, key, v []byte) (*row, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(b) < rowFixed || len(b) < rowFixed+int(b[rowFixed-1]) {
+	if len(b) < rowFixed {
 		return nil, fmt.Errorf("%w: row of %d bytes", errDamaged, len(b))
 	}
-	r := &row{number: n, open: b[0]&rowOpen != 0, deleted: b[0]&rowDeleted != 0}
-	rest := b[1:]
+	flags, rest := b[0], b[1:]
+	r := &row{number: n, open: flags&rowOpen != 0, deleted: flags&rowDeleted != 0}
 	for _, f := range [...]*uint64{&r.eventHead, &r.ledgerHead, &r.ledgerStart, &r.epoch} {
 		*f, rest = binary.BigEndian.Uint64(rest), rest[8:]
 	}
 	r.lastAppend = int64(binary.BigEndian.Uint64(rest)) //nolint:gosec // the bits are kept
 	r.lastEvent = binary.BigEndian.Uint64(rest[8:])
 	copy(r.lastIDs[:], rest[16:])
-	tenant := int(b[rowFixed-1])
-	r.key.Tenant = messages.TenantID(b[rowFixed : rowFixed+tenant])
-	r.key.Session = messages.SessionID(b[rowFixed+tenant:])
+	rest = rest[16+len(r.lastIDs):]
+	r.work.Running = flags&rowRunning != 0
+	if flags&rowWaiting != 0 && len(rest) >= waitingLen {
+		r.work.Waiting, rest = binary.BigEndian.Uint32(rest), rest[waitingLen:]
+	}
+	if flags&rowOrders != 0 {
+		r.orders, rest = decodeOrders(rest)
+	}
+	if len(rest) == 0 || len(rest) < 1+int(rest[0]) {
+		return nil, fmt.Errorf("%w: row of %d bytes", errDamaged, len(b))
+	}
+	tenant, rest := int(rest[0]), rest[1:]
+	r.key.Tenant, r.key.Session = messages.TenantID(rest[:tenant]), messages.SessionID(rest[tenant:])
 	return r, nil
 }
 
@@ -248,6 +290,7 @@ func (r *row) info() persistence.SessionInfo {
 		LedgerStart: r.ledgerStart,
 		Epoch:       r.epoch,
 		Open:        r.open,
+		Work:        r.work,
 		LastAppend:  time.Unix(0, r.lastAppend).UTC(),
 	}
 }
@@ -295,8 +338,4 @@ func decodeID(key, v []byte) (number, error) {
 		return 0, err
 	}
 	return number(uint64Of(b)), nil
-}
-
-func encodeIndex(key, value []byte) []byte {
-	return seal(key, append(make([]byte, crcLen, crcLen+len(value)), value...))
 }

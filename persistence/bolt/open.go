@@ -102,26 +102,10 @@ func (j *Journal) inspect(f *os.File, opts *bbolt.Options) error {
 
 // startBoot reads the header and begins a new boot: epochs of earlier ones are fenced by being smaller.
 func (j *Journal) startBoot() error {
-	err := j.db.View(func(tx *bbolt.Tx) error {
-		for _, name := range allBuckets {
-			if tx.Bucket(name) == nil {
-				return fmt.Errorf("%w: no bucket %q", persistence.ErrFormat, name)
-			}
-		}
-		meta := tx.Bucket(bucketMeta)
-		h, err := decodeHeader(meta.Get(keyHeader))
-		if err != nil {
-			return fmt.Errorf("%w: header: %w", persistence.ErrCorrupt, err)
-		}
-		if h.format > formatVersion || h.features != 0 {
-			return fmt.Errorf("%w: it has format %d with features %#x, this build reads format %d without features; "+
-				"use the build that wrote it, or a newer one", persistence.ErrFormat, h.format, h.features, formatVersion)
-		}
-		j.incarnation = h.incarnation
-		if j.counters, err = decodeCounters(meta.Get(keyCounters)); err != nil {
-			return fmt.Errorf("%w: counters: %w", persistence.ErrCorrupt, err)
-		}
-		return nil
+	var h header
+	err := j.db.View(func(tx *bbolt.Tx) (err error) {
+		h, err = j.readMeta(tx)
+		return err
 	})
 	if err != nil {
 		return err
@@ -131,6 +115,9 @@ func (j *Journal) startBoot() error {
 		return fmt.Errorf("%w: opened %d times, epochs are used up", persistence.ErrFormat, j.counters.boot)
 	}
 	err = j.db.Update(func(tx *bbolt.Tx) error {
+		if err := upgrade(tx, h); err != nil {
+			return err
+		}
 		if err := j.mendIDs(tx); err != nil {
 			return err
 		}
@@ -141,6 +128,50 @@ func (j *Journal) startBoot() error {
 	}
 	j.boot, j.stats = j.counters.boot, j.counters
 	return nil
+}
+
+// readMeta takes over what the file says of itself.
+func (j *Journal) readMeta(tx *bbolt.Tx) (header, error) {
+	meta := tx.Bucket(bucketMeta)
+	if meta == nil {
+		return header{}, fmt.Errorf("%w: no bucket %q", persistence.ErrFormat, bucketMeta)
+	}
+	h, err := decodeHeader(meta.Get(keyHeader))
+	if err != nil {
+		return h, fmt.Errorf("%w: header: %w", persistence.ErrCorrupt, err)
+	}
+	if h.format > formatVersion || h.features != 0 {
+		return h, fmt.Errorf("%w: it has format %d with features %#x, this build reads format %d without features; "+
+			"use the build that wrote it, or a newer one", persistence.ErrFormat, h.format, h.features, formatVersion)
+	}
+	want := allBuckets
+	if h.format < formatVersion {
+		want = format1Buckets
+	}
+	for _, name := range want {
+		if tx.Bucket(name) == nil {
+			return h, fmt.Errorf("%w: no bucket %q", persistence.ErrFormat, name)
+		}
+	}
+	j.incarnation = h.incarnation
+	if j.counters, err = decodeCounters(meta.Get(keyCounters)); err != nil {
+		return h, fmt.Errorf("%w: counters: %w", persistence.ErrCorrupt, err)
+	}
+	return h, nil
+}
+
+// upgrade makes a file of an older format one of this format.
+func upgrade(tx *bbolt.Tx, h header) error {
+	if h.format >= formatVersion {
+		return nil
+	}
+	for _, name := range allBuckets {
+		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
+			return err
+		}
+	}
+	h.format = formatVersion
+	return tx.Bucket(bucketMeta).Put(keyHeader, h.encode())
 }
 
 // mendIDs makes a damaged ids bucket anew: every row names its session. Rows that are damaged themselves stay unmended.

@@ -80,16 +80,11 @@ func (j *Journal) Lookup(
 		if err != nil || r == nil {
 			return err
 		}
-		k := indexKey(r.number, index, name)
-		stored := tx.Bucket(bucketIndex).Get(k)
-		if stored == nil {
-			return nil
-		}
-		body, err := unseal(k, stored)
+		body, err := findEntry(tx, indexKey(r.number, index, name))
 		if err != nil {
 			return &persistence.CorruptError{Key: key, Reason: "index entry", Err: err}
 		}
-		value = append([]byte{}, body...)
+		value = bytes.Clone(body)
 		return nil
 	})
 	if err != nil {

@@ -69,6 +69,7 @@ func Run(t *testing.T, d Driver) {
 		{"Duplicate", testDuplicate},
 		{"Replay", testReplay},
 		{"Index", testIndex},
+		{"Trim", testTrim},
 		{"Prune", testPrune},
 		{"Sessions", testSessions},
 		{"Feed", testFeed},

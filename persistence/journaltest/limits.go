@@ -179,7 +179,7 @@ func testReopen(t *testing.T, d Driver) {
 	rule(t, d, "KeepsEverything", func(t *testing.T, j persistence.Journal) {
 		w := claim(t, j, session)
 		batch := batchOf(append(events("e", 300), ledger("l1"), ledger("l2"))...)
-		batch.Open = persistence.OpenSet
+		batch.Open, batch.Work = persistence.OpenSet, persistence.Work{Running: true, Waiting: 7}
 		batch.Index = []persistence.IndexPut{{Index: persistence.IndexTurn, Name: "n", Value: []byte("v")}}
 		w.append(t, batch)
 		gone := claim(t, j, messages.NewKey("gone"))

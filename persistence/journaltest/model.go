@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -48,12 +49,16 @@ type twin struct {
 	ledger   []messages.Record // from ledgerStart on
 	start    uint64
 	end      uint64
-	index    map[string]string
+	index    []persistence.IndexPut // in the order of the puts
 	open     bool
+	work     persistence.Work
 	deleted  bool
 	last     *persistence.Batch // last append, and its expectation
 	expected persistence.Expect
 }
+
+// names of index entries.
+var names = []string{"x", "y", "xy", "z", "a", "yy", "0"}
 
 type model struct {
 	t     *testing.T
@@ -71,7 +76,7 @@ func (m *model) pick(rt *rapid.T) (messages.Key, *twin) {
 	}
 	tw := m.twins[key]
 	if tw == nil {
-		tw = &twin{index: make(map[string]string)}
+		tw = &twin{}
 		m.twins[key] = tw
 	}
 	return key, tw
@@ -102,22 +107,30 @@ func (m *model) batch(rt *rapid.T) persistence.Batch {
 	for _, stream := range rapid.SliceOfN(rapid.SampledFrom([]messages.Stream{1, 2}), 1, 6).Draw(rt, "streams") {
 		m.n++
 		rec := record(stream, strconv.Itoa(m.n))
+		rec.Time = began.Add(time.Duration(m.n) * time.Second)
 		rec.Payload = append(rec.Payload, make([]byte, rapid.SampledFrom([]int{0, 3, 5000}).Draw(rt, "size"))...)
 		batch.Records = append(batch.Records, rec)
 		if stream == messages.StreamLedger {
 			ledgers++
 		}
 	}
-	for _, name := range rapid.SliceOfN(rapid.SampledFrom([]string{"x", "y", "xy"}), 0, 3).Draw(rt, "names") {
+	for _, name := range rapid.SliceOfN(rapid.SampledFrom(names), 0, 6).Draw(rt, "names") {
 		put := persistence.IndexPut{Index: persistence.IndexTurn, Name: name}
-		if rapid.Bool().Draw(rt, "keep") {
+		if rapid.IntRange(0, 4).Draw(rt, "put") > 0 {
 			put.Value = []byte(strconv.Itoa(m.n))
+			put.Keep = rapid.IntRange(0, 4).Draw(rt, "keep")
+			if after := rapid.IntRange(0, 5).Draw(rt, "expires"); after > 0 {
+				put.Expires = began.Add(time.Duration(m.n+after) * time.Second)
+			}
 		}
 		batch.Index = append(batch.Index, put)
 	}
 	batch.Open = rapid.SampledFrom([]persistence.OpenMark{
 		persistence.OpenKeep, persistence.OpenSet, persistence.OpenClear,
 	}).Draw(rt, "open")
+	batch.Work = persistence.Work{
+		Running: rapid.Bool().Draw(rt, "running"), Waiting: rapid.SampledFrom([]uint32{0, 1, 300}).Draw(rt, "waiting"),
+	}
 	batch.PruneLedger = ledgers > 0 && rapid.IntRange(0, 2).Draw(rt, "prune") == 0
 	return batch
 }
@@ -157,9 +170,7 @@ func (m *model) apply(tw *twin, batch persistence.Batch, expect persistence.Expe
 		tw.ledger = append(tw.ledger, rec)
 	}
 	for _, put := range batch.Index {
-		if delete(tw.index, put.Name); put.Value != nil {
-			tw.index[put.Name] = string(put.Value)
-		}
+		tw.put(put, batch.Records[len(batch.Records)-1].Time)
 	}
 	switch batch.Open {
 	case persistence.OpenSet:
@@ -168,7 +179,28 @@ func (m *model) apply(tw *twin, batch persistence.Batch, expect persistence.Expe
 		tw.open = false
 	case persistence.OpenKeep:
 	}
+	tw.work = batch.Work
 	tw.rowEpoch, tw.last, tw.expected = expect.Epoch, &batch, expect
+}
+
+// put is persistence.IndexPut's rule, word by word.
+func (tw *twin) put(put persistence.IndexPut, now time.Time) {
+	tw.index = slices.DeleteFunc(slices.Clone(tw.index), func(p persistence.IndexPut) bool { return p.Name == put.Name })
+	if put.Value == nil {
+		return
+	}
+	tw.index = append(tw.index, put)
+	for range persistence.TrimPerPut {
+		if len(tw.index) == 0 {
+			return
+		}
+		tooMany := put.Keep > 0 && len(tw.index) > put.Keep
+		expires := tw.index[0].Expires
+		if !tooMany && (expires.IsZero() || now.Before(expires)) {
+			return
+		}
+		tw.index = tw.index[1:]
+	}
 }
 
 func (m *model) appendStale(rt *rapid.T) {
@@ -246,7 +278,7 @@ func (m *model) compare(rt *rapid.T) {
 		last := tw.last.Records[len(tw.last.Records)-1].Time
 		require.Equal(rt, persistence.SessionInfo{
 			Key: key, EventHead: uint64(len(tw.events)), LedgerHead: tw.end, LedgerStart: tw.start, Epoch: tw.rowEpoch,
-			Open: tw.open, LastAppend: last,
+			Open: tw.open, Work: tw.work, LastAppend: last,
 		}, row)
 		m.compareStream(rt, key, messages.StreamEvents, tw.events)
 		m.compareStream(rt, key, messages.StreamLedger, tw.ledger)
@@ -278,11 +310,13 @@ func (m *model) compareStream(rt *rapid.T, key messages.Key, stream messages.Str
 }
 
 func (m *model) compareIndex(rt *rapid.T, key messages.Key, tw *twin) {
-	for _, name := range []string{"x", "y", "xy"} {
+	for _, name := range names {
 		value, found, err := m.j.Lookup(m.t.Context(), key, persistence.IndexTurn, name)
 		require.NoError(rt, err)
-		want, ok := tw.index[name]
-		require.Equal(rt, ok, found)
-		require.Equal(rt, want, string(value))
+		i := slices.IndexFunc(tw.index, func(p persistence.IndexPut) bool { return p.Name == name })
+		require.Equal(rt, i >= 0, found)
+		if found {
+			require.Equal(rt, tw.index[i].Value, value)
+		}
 	}
 }

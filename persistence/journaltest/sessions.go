@@ -2,6 +2,7 @@ package journaltest
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 
@@ -48,6 +49,31 @@ func testSessions(t *testing.T, d Driver) {
 		for row, err := range j.Sessions(t.Context(), session.Tenant, "") {
 			require.NoError(t, err)
 			require.Equal(t, want, row)
+		}
+	})
+	rule(t, d, "ARowTellsTheWorkOfTheLastAppend", func(t *testing.T, j persistence.Journal) {
+		w := claim(t, j, session)
+		for _, work := range []persistence.Work{
+			{Running: true}, {Running: true, Waiting: 3}, {Waiting: math.MaxUint32}, {Waiting: 1}, {},
+		} {
+			batch := batchOf(ledger("l"))
+			batch.Work = work
+			w.append(t, batch)
+			require.Equal(t, work, info(t, j, session).Work)
+			// Neither a refused append nor the same one again changes it.
+			stale := w.expect
+			stale.LedgerHead--
+			other := batchOf(ledger("no"))
+			other.Work = persistence.Work{Waiting: 99}
+			require.ErrorIs(t, second(appendTo(j, session, stale, other)), persistence.ErrConflict)
+			batch.Work = persistence.Work{Waiting: 99}
+			res, err := appendTo(j, session, stale, batch)
+			require.NoError(t, err)
+			require.True(t, res.Duplicate)
+			for row, err := range j.Sessions(t.Context(), session.Tenant, "") {
+				require.NoError(t, err)
+				require.Equal(t, work, row.Work)
+			}
 		}
 	})
 	rule(t, d, "ListsATenantInTheByteOrderOfIDs", func(t *testing.T, j persistence.Journal) {

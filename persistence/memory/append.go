@@ -144,12 +144,9 @@ func (j *Journal) apply(s *session, op *appendOp) (position uint64) {
 		s.ledger = append(s.ledger, op.stored[i])
 	}
 	for _, put := range op.batch.Index {
-		if put.Value == nil {
-			delete(s.index, entry{put.Index, put.Name})
-			continue
-		}
-		s.index[entry{put.Index, put.Name}] = put.Value
+		s.put(put)
 	}
+	s.info.Work = op.batch.Work
 	switch op.batch.Open {
 	case persistence.OpenSet:
 		s.info.Open = true

@@ -54,15 +54,10 @@ type session struct {
 	claim    uint64
 	events   [][]byte // stored form of sequence i+1
 	ledger   [][]byte // stored form of sequence LedgerStart+i
-	index    map[entry][]byte
+	index    map[persistence.Index]*index
 	lastIDs  []messages.RecordID
 	lastEnds persistence.Appended
 	deleted  bool
-}
-
-type entry struct {
-	index persistence.Index
-	name  string
 }
 
 // feedEntry is the place of one event; seq 0 is the hole that a deleted session leaves.
@@ -96,7 +91,7 @@ func (j *Journal) Claim(ctx context.Context, key messages.Key, _ persistence.Own
 		return persistence.Claim{}, fmt.Errorf("claim %s: %w", key, err)
 	}
 	if s == nil {
-		s = &session{info: persistence.SessionInfo{Key: key}, index: make(map[entry][]byte)}
+		s = &session{info: persistence.SessionInfo{Key: key}, index: make(map[persistence.Index]*index)}
 		j.sessions[key] = s
 	}
 	j.claims++
@@ -137,7 +132,7 @@ func (j *Journal) Lookup(
 	if s == nil {
 		return nil, false, nil
 	}
-	value, ok := s.index[entry{index, name}]
+	value, ok := s.lookUp(index, name)
 	return slices.Clone(value), ok, nil
 }
 

@@ -17,7 +17,13 @@ type Answer struct {
 	// Deltas are streamed one event each; Reasoning before them, as reasoning_content.
 	Deltas    []string
 	Reasoning []string
-	// FinishReason; "" = stop.
+	// Echo answers what was asked instead: with the newest message, as many words of it as the client allows; or, of a request
+	// that requires a tool, with a call of it.
+	Echo bool
+	// ToolCalls are streamed after the deltas; ToolPiece is how many bytes of arguments an event holds, 0 = all.
+	ToolCalls []ToolCall
+	ToolPiece int
+	// FinishReason; "" = stop, or tool_calls if there are any.
 	FinishReason string
 	// Usage is sent in a chunk of its own if the client asked for it; nil: never.
 	Usage *Usage
@@ -34,8 +40,8 @@ type Answer struct {
 	Hold bool
 	// Piece is how many bytes are written and flushed at a time: 1 = byte by byte, 0 = event by event.
 	Piece int
-	// Fault is the name of one of Faults, whose response is sent instead of all the above but Piece.
-	Fault string
+	// Quirk is the name of one of Quirks, whose response is sent instead of all the above but Piece.
+	Quirk string
 }
 
 // Usage counts tokens.
@@ -85,20 +91,27 @@ func (r Response) Body() string {
 
 // response renders the answer for a request.
 func (a Answer) response(chat Chat) Response {
-	if a.Fault != "" {
-		fault, ok := FaultNamed(a.Fault)
+	if a.Quirk != "" {
+		quirk, ok := QuirkNamed(a.Quirk)
 		if !ok {
 			return Response{
 				Status: http.StatusBadRequest,
 				Header: map[string]string{"Content-Type": "application/json"},
-				Parts:  []Part{{Text: errorJSON("unknown_fault", "there is no fault named "+a.Fault)}},
+				Parts:  []Part{{Text: errorJSON("unknown_quirk", "there is no quirk named "+a.Quirk)}},
 			}
 		}
-		response := fault.Response
+		response := quirk.Response
 		response.Piece = max(a.Piece, response.Piece)
 		return response
 	}
-	if a.FinishReason == "" {
+	if a.Echo {
+		a = a.echo(chat)
+	}
+	switch {
+	case a.FinishReason != "":
+	case len(a.ToolCalls) > 0:
+		a.FinishReason = "tool_calls"
+	default:
 		a.FinishReason = "stop"
 	}
 	if !chat.Stream {
@@ -121,6 +134,9 @@ func (a Answer) stream(chat Chat) Response {
 			return response
 		}
 		response.Parts = append(response.Parts, a.part(len(a.Reasoning)+i, event(`{"content":`+quote(text)+`}`, "")))
+	}
+	for i, text := range toolEvents(a.ToolCalls, a.ToolPiece) {
+		response.Parts = append(response.Parts, a.part(len(a.Reasoning)+len(a.Deltas)+i, text))
 	}
 	end := event("{}", a.FinishReason)
 	if a.Usage != nil && chat.StreamOptions.IncludeUsage {
@@ -148,8 +164,8 @@ func (a Answer) document() Response {
 	return Response{
 		Header: map[string]string{"Content-Type": "application/json"},
 		Parts: []Part{{Delay: a.FirstDelay, Gate: a.Gate, Text: fmt.Sprintf(
-			`{"id":"c1","object":"chat.completion","model":%q,"choices":[{"index":0,"message":{"role":"assistant","content":%s},"finish_reason":%q}]%s}`,
-			Model, quote(strings.Join(a.Deltas, "")), a.FinishReason, usage,
+			`{"id":"c1","object":"chat.completion","model":%q,"choices":[{"index":0,"message":{"role":"assistant","content":%s%s},"finish_reason":%q}]%s}`,
+			Model, quote(strings.Join(a.Deltas, "")), toolList(a.ToolCalls), a.FinishReason, usage,
 		)}},
 	}
 }
@@ -179,8 +195,14 @@ const done = "data: [DONE]\n\n"
 // errCut asks for a cut connection.
 var errCut = errors.New("cut")
 
+// sent is what was written of a response.
+type sent struct {
+	status int
+	bytes  int64
+}
+
 // play writes a response; its error is errCut or the reason why the client is gone.
-func play(ctx context.Context, w http.ResponseWriter, response Response) error {
+func play(ctx context.Context, w http.ResponseWriter, response Response) (sent, error) {
 	header := w.Header()
 	header.Set("Content-Type", "text/event-stream")
 	for key, value := range response.Header {
@@ -193,28 +215,31 @@ func play(ctx context.Context, w http.ResponseWriter, response Response) error {
 	if response.Status == 0 {
 		response.Status = http.StatusOK
 	}
+	out := sent{status: response.Status}
 	w.WriteHeader(response.Status)
 	control := http.NewResponseController(w)
 	if err := control.Flush(); err != nil {
-		return err
+		return out, err
 	}
 	for _, part := range response.Parts {
 		if err := wait(ctx, part); err != nil {
-			return err
+			return out, err
 		}
-		if err := write(ctx, w, control, part.Text, response.Piece); err != nil {
-			return err
+		n, err := write(ctx, w, control, part.Text, response.Piece)
+		out.bytes += n
+		if err != nil {
+			return out, err
 		}
 	}
 	switch response.End {
 	case EndClose:
 	case EndCut:
-		return errCut
+		return out, errCut
 	case EndHold:
 		<-ctx.Done()
-		return context.Cause(ctx)
+		return out, context.Cause(ctx)
 	}
-	return nil
+	return out, nil
 }
 
 func wait(ctx context.Context, part Part) error {
@@ -235,22 +260,24 @@ func wait(ctx context.Context, part Part) error {
 	return context.Cause(ctx)
 }
 
-func write(ctx context.Context, w http.ResponseWriter, control *http.ResponseController, text string, piece int) error {
+func write(ctx context.Context, w http.ResponseWriter, control *http.ResponseController, text string, piece int) (written int64, err error) {
 	if piece <= 0 {
 		piece = len(text)
 	}
 	for text != "" {
 		if ctx.Err() != nil {
-			return context.Cause(ctx)
+			return written, context.Cause(ctx)
 		}
 		n := min(piece, len(text))
-		if _, err := w.Write([]byte(text[:n])); err != nil {
-			return err
+		got, err := w.Write([]byte(text[:n]))
+		written += int64(got)
+		if err != nil {
+			return written, err
 		}
 		if err := control.Flush(); err != nil {
-			return err
+			return written, err
 		}
 		text = text[n:]
 	}
-	return nil
+	return written, nil
 }

@@ -1,5 +1,5 @@
 // Package llmserver is a fake OpenAI-compatible server for tests: it answers chat completions from a script, misbehaves in
-// every way of its catalogue of faults, and keeps a journal of what it was asked and whether the client went away. It does
+// every way of its catalogue of quirks, and keeps a journal of what it was asked and whether the client went away. It does
 // not import testing, so that a command can serve it too.
 package llmserver
 
@@ -13,42 +13,46 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 )
 
-// FaultModel as the prefix of a requested model's name asks for a fault of the catalogue: "fault/cut".
-const FaultModel = "fault/"
+// QuirkModel as the prefix of a requested model's name asks for a quirk of the catalogue: "quirk/cut".
+const QuirkModel = "quirk/"
 
 // maxRequest bounds the body of a request.
 const maxRequest = 16 << 20
 
+// Config of a server; the zero value is one that echoes.
+type Config struct {
+	// Script is one answer after the other, the last one for ever; none: the newest message is echoed.
+	Script []Answer
+	// Key that requests must bring as a bearer token, else they are refused with 401; "" = none is asked for.
+	Key string
+	// Models that are served, others are refused with 404; nil = all.
+	Models []string
+	// Keep is how many requests the journal holds, the newest; 0 = all.
+	Keep int
+	// Observe, if set, is told of each chat completion request when it is over, on the request's own goroutine.
+	Observe func(*Request, Outcome)
+}
+
 // Server answers requests in the order of its script. Safe for concurrent use.
 type Server struct {
-	script []Answer
-
-	mu       sync.Mutex
-	requests []*Request
-	arrived  chan struct{}
+	config   Config
+	requests requests
 }
 
 // New makes a server that gives one answer after the other, the last one for ever. Without answers it echoes the newest
-// message. A request for a model named "fault/NAME" gets that fault instead.
-func New(script ...Answer) *Server {
-	return &Server{script: slices.Clone(script), arrived: make(chan struct{})}
-}
+// message. A request for a model named "quirk/NAME" gets that quirk instead.
+func New(script ...Answer) *Server { return NewServer(Config{Script: script}) }
 
-// Request is an entry of the journal.
-type Request struct {
-	Header http.Header
-	Path   string
-	// Remote is the client's address: the same for requests on one connection.
-	Remote string
-	Body   []byte
-	Chat   Chat
-	// Gone is closed when the client has gone away before its answer was whole, Done when the request is over.
-	Gone <-chan struct{}
-	Done <-chan struct{}
+// NewServer makes a server as configured.
+func NewServer(c Config) *Server {
+	c.Script, c.Models = slices.Clone(c.Script), slices.Clone(c.Models)
+	if len(c.Script) == 0 {
+		c.Script = []Answer{{Echo: true}}
+	}
+	return &Server{config: c, requests: requests{keep: c.Keep, arrived: make(chan struct{})}}
 }
 
 // Chat is what matters of a chat completion request.
@@ -64,38 +68,16 @@ type Chat struct {
 	StreamOptions       struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options"`
-}
-
-// Requests gives the journal so far.
-func (s *Server) Requests() []*Request {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.requests)
-}
-
-// Await gives request number n, from 1, once it is there.
-func (s *Server) Await(ctx context.Context, n int) (*Request, error) {
-	if n < 1 {
-		return nil, fmt.Errorf("await request %d: requests are counted from 1", n)
-	}
-	for {
-		s.mu.Lock()
-		requests, arrived := s.requests, s.arrived
-		s.mu.Unlock()
-		if len(requests) >= n {
-			return requests[n-1], nil
-		}
-		select {
-		case <-arrived:
-		case <-ctx.Done():
-			return nil, fmt.Errorf("await request %d: %w", n, context.Cause(ctx))
-		}
-	}
+	Tools      []Tool          `json:"tools"`
+	ToolChoice json.RawMessage `json:"tool_choice"`
 }
 
 // Start serves on a free port of 127.0.0.1. The URL is the base URL for clients; stop closes all connections.
-func (s *Server) Start() (url string, stop func(), err error) {
-	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+func (s *Server) Start() (url string, stop func(), err error) { return s.Listen("127.0.0.1:0") }
+
+// Listen serves on an address. The URL is the base URL for clients; stop closes all connections.
+func (s *Server) Listen(address string) (url string, stop func(), err error) {
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
 	if err != nil {
 		return "", nil, fmt.Errorf("listen for the fake provider: %w", err)
 	}
@@ -132,9 +114,13 @@ func (s *Server) serve(listener net.Listener) (stop func()) {
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.config.Key != "" && r.Header.Get("Authorization") != "Bearer "+s.config.Key {
+		refuse(w, http.StatusUnauthorized, "invalid_api_key", "Incorrect API key provided")
+		return
+	}
 	if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/models") {
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"object":"list","data":[{"id":"`+Model+`","object":"model"}]}`)
+		_, _ = io.WriteString(w, s.models())
 		return
 	}
 	if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/chat/completions") {
@@ -151,40 +137,51 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, "invalid_request_error", "the request is no JSON")
 		return
 	}
+	s.answer(w, r, body, chat)
+}
+
+// answer notes a chat completion request and plays its answer.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, body []byte, chat Chat) {
 	gone, done := make(chan struct{}), make(chan struct{})
-	defer close(done)
-	answer := s.note(&Request{
-		Header: r.Header.Clone(), Path: r.URL.Path, Remote: r.RemoteAddr, Body: body, Chat: chat, Gone: gone, Done: done,
-	})
-	if err := play(r.Context(), w, answer.response(chat)); errors.Is(err, errCut) {
-		panic(http.ErrAbortHandler)
-	} else if err != nil {
+	request := &Request{
+		Header: r.Header.Clone(), Path: r.URL.Path, Remote: r.RemoteAddr, Body: body, Chat: chat, Arrived: time.Now(), Gone: gone, Done: done,
+	}
+	answer := s.config.Script[min(s.requests.add(request), len(s.config.Script))-1]
+	if name, ok := strings.CutPrefix(chat.Model, QuirkModel); ok {
+		answer = Answer{Quirk: name}
+	}
+	response := answer.response(chat)
+	if !s.serves(chat.Model) && answer.Quirk == "" {
+		response = sends(http.StatusNotFound, jsonType, errorJSON("model_not_found", "The model does not exist"))
+	}
+	sent, err := play(r.Context(), w, response)
+	request.outcome = Outcome{Quirk: answer.Quirk, Status: sent.status, Bytes: sent.bytes, At: time.Now(), Gone: err != nil && !errors.Is(err, errCut)}
+	if request.outcome.Gone {
 		close(gone)
 	}
+	close(done)
+	if s.config.Observe != nil {
+		s.config.Observe(request, request.outcome)
+	}
+	if errors.Is(err, errCut) {
+		panic(http.ErrAbortHandler)
+	}
 }
 
-// note writes the journal and gives the answer of the script.
-func (s *Server) note(request *Request) Answer {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.requests = append(s.requests, request)
-	close(s.arrived)
-	s.arrived = make(chan struct{})
-	if name, ok := strings.CutPrefix(request.Chat.Model, FaultModel); ok {
-		return Answer{Fault: name}
-	}
-	if len(s.script) == 0 {
-		return echo(request.Chat)
-	}
-	return s.script[min(len(s.requests), len(s.script))-1]
+func (s *Server) serves(model string) bool {
+	return len(s.config.Models) == 0 || slices.Contains(s.config.Models, model)
 }
 
-func echo(chat Chat) Answer {
-	said := ""
-	if len(chat.Messages) > 0 {
-		said = chat.Messages[len(chat.Messages)-1].Content
+func (s *Server) models() string {
+	names := s.config.Models
+	if len(names) == 0 {
+		names = []string{Model}
 	}
-	return Answer{Deltas: strings.SplitAfter("You said: "+said, " "), Usage: &Usage{Input: len(said)/4 + 1, Output: len(said)/4 + 3}}
+	list := make([]string, 0, len(names))
+	for _, name := range names {
+		list = append(list, `{"id":`+quote(name)+`,"object":"model"}`)
+	}
+	return `{"object":"list","data":[` + strings.Join(list, ",") + `]}`
 }
 
 func refuse(w http.ResponseWriter, status int, code, message string) {

@@ -56,13 +56,13 @@ func TestUsageIsSentOnlyIfAskedFor(t *testing.T) {
 	require.True(t, strings.HasSuffix(text, "data: [DONE]\n\n"))
 }
 
-func TestModelNameAsksForAFault(t *testing.T) {
+func TestModelNameAsksForAQuirk(t *testing.T) {
 	t.Parallel()
 	_, client := start(t)
-	status, text := post(t, client, `{"model":"fault/auth"}`)
+	status, text := post(t, client, `{"model":"quirk/auth"}`)
 	require.Equal(t, http.StatusUnauthorized, status)
 	require.Contains(t, text, "invalid_api_key")
-	status, _ = post(t, client, `{"model":"fault/none-such"}`)
+	status, _ = post(t, client, `{"model":"quirk/none-such"}`)
 	require.Equal(t, http.StatusBadRequest, status)
 	_, text = post(t, client, `{"model":"m","messages":[{"role":"user","content":"hi there"}]}`)
 	require.Contains(t, text, "You said: hi there", "without a script it echoes")
@@ -116,12 +116,12 @@ func TestOtherRequestsAreRefused(t *testing.T) {
 	require.Empty(t, server.Requests())
 }
 
-func TestNamesOfFaultsAreUnique(t *testing.T) {
+func TestNamesOfQuirksAreUnique(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for _, fault := range llmserver.Faults() {
-		require.False(t, seen[fault.Name], fault.Name)
-		require.NotEmpty(t, fault.About, fault.Name)
-		seen[fault.Name] = true
+	for _, quirk := range llmserver.Quirks() {
+		require.False(t, seen[quirk.Name], quirk.Name)
+		require.NotEmpty(t, quirk.About, quirk.Name)
+		seen[quirk.Name] = true
 	}
 }

@@ -13,10 +13,10 @@ const (
 )
 
 // documents: successes that are no streams.
-func documents() []Fault {
+func documents() []Quirk {
 	completion := `{"id":"c1","object":"chat.completion","model":"fake-1","choices":[{"index":0,` +
 		`"message":{"role":"assistant","content":"Hello, world"},"finish_reason":"stop"}],` + usageJSON(counts) + `}`
-	return []Fault{
+	return []Quirk{
 		{
 			Name: "html", About: "a login page", Response: sends(200, htmlType, page), Want: Want{Kind: inference.KindProvider, Says: "text/html"},
 		},
@@ -57,12 +57,12 @@ func documents() []Fault {
 }
 
 // errorEvents: errors inside of a stream that began as a success.
-func errorEvents() []Fault {
+func errorEvents() []Quirk {
 	overloaded := `{"message":"The engine is overloaded","type":"server_error","code":"engine_overloaded"}`
 	failed := Want{Kind: inference.KindOverloaded, Says: "The engine is overloaded"}
 	late := failed
 	late.Text = hello
-	return []Fault{
+	return []Quirk{
 		{Name: "error_first", About: "an error as the first event", Response: says(`data: {"error":` + overloaded + "}\n\n" + done), Want: failed},
 		{Name: "error_late", About: "an error after the text", Response: says(deltas + `data: {"error":` + overloaded + "}\n\n"), Want: late},
 		{
@@ -117,16 +117,16 @@ func errorEvents() []Fault {
 }
 
 // refusals: answers with another status than success.
-func refusals() []Fault {
-	refusal := func(name string, status int, code, message string, kind inference.Kind) Fault {
-		return Fault{
+func refusals() []Quirk {
+	refusal := func(name string, status int, code, message string, kind inference.Kind) Quirk {
+		return Quirk{
 			Name: name, About: message, Response: sends(status, jsonType, errorJSON(code, message)), Want: Want{Kind: kind, Says: message},
 		}
 	}
 	limited := refusal("rate_limited", 429, "rate_limit_exceeded", "Rate limit reached", inference.KindRateLimited)
 	limited.Response = limited.Response.with("Retry-After", "7").with("X-Request-Id", "req_1")
 	limited.Want.RetryAfter, limited.Want.RequestID = 7*time.Second, "req_1"
-	return []Fault{
+	return []Quirk{
 		limited,
 		refusal("quota", 429, "insufficient_quota", "You exceeded your current quota", inference.KindQuota),
 		refusal("payment", 402, "", "Insufficient Balance", inference.KindQuota),

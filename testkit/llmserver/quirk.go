@@ -7,17 +7,17 @@ import (
 	"github.com/correx/correx-actors/inference"
 )
 
-// Fault is one way in which servers were seen to answer: broken, unusual, or merely legal.
-type Fault struct {
+// Quirk is one way in which servers were seen to answer: broken, unusual, or merely legal.
+type Quirk struct {
 	Name  string
 	About string
 	// Response is what the server sends.
 	Response Response
 	// Want is what a client must make of it.
 	Want Want
-	// Large faults are too big to be written byte by byte.
+	// Large quirks are too big to be written byte by byte.
 	Large bool
-	// Slow faults take seconds of a real clock.
+	// Slow quirks take seconds of a real clock.
 	Slow bool
 }
 
@@ -38,22 +38,25 @@ type Want struct {
 	RequestID  string
 	// Active: there was life besides the text.
 	Active bool
+	// Calls are the tool calls of a success, CallsBroken says that they cannot be carried out.
+	Calls       []ToolCall
+	CallsBroken bool
 }
 
-// FaultNamed finds a fault of the catalogue.
-func FaultNamed(name string) (Fault, bool) {
-	for _, fault := range Faults() {
-		if fault.Name == name {
-			return fault, true
+// QuirkNamed finds a quirk of the catalogue.
+func QuirkNamed(name string) (Quirk, bool) {
+	for _, quirk := range Quirks() {
+		if quirk.Name == name {
+			return quirk, true
 		}
 	}
-	return Fault{}, false
+	return Quirk{}, false
 }
 
-// Faults gives the catalogue.
-func Faults() []Fault {
-	var all []Fault
-	for _, group := range [][]Fault{ends(), framing(), documents(), errorEvents(), reasons(), refusals()} {
+// Quirks gives the catalogue.
+func Quirks() []Quirk {
+	var all []Quirk
+	for _, group := range [][]Quirk{ends(), framing(), documents(), errorEvents(), reasons(), shapes(), toolQuirks(), refusals()} {
 		all = append(all, group...)
 	}
 	return all
@@ -84,7 +87,7 @@ func content(texts ...string) string {
 func says(body string) Response { return Response{Parts: []Part{{Text: body}}} }
 
 // bulk makes a response with so many MiB of filler in its midst, in parts that share their memory: the catalogue is made
-// for each request that names a fault.
+// for each request that names a quirk.
 func bulk(before, filler string, mebibytes int, after string) Response {
 	parts := []Part{{Text: before}}
 	block := strings.Repeat(filler, 1<<16/len(filler))

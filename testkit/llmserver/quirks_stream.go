@@ -8,8 +8,8 @@ import (
 )
 
 // ends: whole, cut and held streams.
-func ends() []Fault {
-	return []Fault{
+func ends() []Quirk {
+	return []Quirk{
 		{Name: "none", About: "a stream as it should be", Response: says(whole), Want: fine},
 		{
 			Name: "cut", About: "the connection is cut after the text", Response: says(deltas).ending(EndCut),
@@ -56,10 +56,10 @@ func ends() []Fault {
 }
 
 // framing: legal streams that line readers misread, and some that no standard allows.
-func framing() []Fault {
+func framing() []Quirk {
 	lines := content("Hello", ",") + "data: {\"choices\":\ndata: [{\"delta\":\ndata: {\"content\":\" world\"}}]}\n\n" + finish + usageEvent(counts) + done
 	script := "日本語 한국어 👩‍👩‍👧 e\u0301 ß"
-	return []Fault{
+	return []Quirk{
 		{
 			Name: "keep_alives", About: "200 comments before the first token, 1,000 after it",
 			Response: says(strings.Repeat(": keep-alive\n\n", 200) + content("Hello") + strings.Repeat(":\n", 1000) + content(",", " world") + finish + usageEvent(counts) + done),
@@ -120,16 +120,25 @@ func framing() []Fault {
 }
 
 // reasons: what a stream says of the answer besides its text.
-func reasons() []Fault {
+func reasons() []Quirk {
 	thinking := event(`{"reasoning_content":"Let me"}`, "") + event(`{"reasoning":"think"}`, "")
-	return []Fault{
+	return []Quirk{
 		{
 			Name: "null_reason", About: "an end mark but only null as finish reason", Response: says(deltas + done),
 			Want: Want{Text: hello, FinishReason: "stop"},
 		},
 		{
-			Name: "unknown_reason", About: "a finish reason of the server's own", Response: says(deltas + event("{}", "insufficient_system_resource") + done),
-			Want: Want{Text: hello, FinishReason: "insufficient_system_resource"},
+			Name: "unknown_reason", About: "a finish reason of the server's own", Response: says(deltas + event("{}", "end_of_thought") + done),
+			Want: Want{Text: hello, FinishReason: "end_of_thought"},
+		},
+		{
+			Name: "starved", About: "a finish reason that says that the server gave up for want of resources",
+			Response: says(deltas + event("{}", "insufficient_system_resource") + usageEvent(counts) + done),
+			Want:     Want{Text: hello, Kind: inference.KindOverloaded, Says: "insufficient_system_resource"},
+		},
+		{
+			Name: "reason_error", About: "a finish reason that says that the upstream failed", Response: says(content("Hello") + event("{}", "error") + done),
+			Want: Want{Text: "Hello", Kind: inference.KindProvider, Says: "error"},
 		},
 		{
 			Name: "length", About: "the answer hit its limit", Response: says(deltas + event("{}", "length") + done),
@@ -177,10 +186,38 @@ func reasons() []Fault {
 			Name: "refusal", About: "the model refuses in words", Response: says(event(`{"content":null,"refusal":"I cannot."}`, "") + finish + done),
 			Want: Want{Text: "I cannot.", FinishReason: "stop"},
 		},
+	}
+}
+
+// shapes: chunks that look otherwise than OpenAI's.
+func shapes() []Quirk {
+	finished := strings.Replace(finish, `"finish_reason":"stop"}]`, `"finish_reason":"stop"}],`+usageJSON(counts), 1)
+	running := strings.ReplaceAll(deltas, `"created":1`, usageJSON(Usage{Input: 9, Output: 1}))
+	return []Quirk{
 		{
-			Name: "tool_calls", About: "tool calls without an index",
-			Response: says(event(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}},{"id":"b","function":{"name":"g","arguments":"{}"}}]}`, "") + event("{}", "tool_calls") + done),
-			Want:     Want{FinishReason: "tool_calls", Active: true},
+			Name: "blank_reason", About: "an empty finish reason in each chunk but the last",
+			Response: says(strings.ReplaceAll(deltas, `"finish_reason":null`, `"finish_reason":""`) + finish + usageEvent(counts) + done), Want: fine,
+		},
+		{Name: "usage_finished", About: "the usage in the chunk of the finish reason", Response: says(deltas + finished + done), Want: fine},
+		{Name: "running_usage", About: "a usage in each chunk, so far", Response: says(running + finish + usageEvent(counts) + done), Want: fine},
+		{
+			Name: "null_delta", About: "a first chunk of nulls", Want: fine,
+			Response: says(event(`{"role":"assistant","content":null,"tool_calls":null,"refusal":null}`, "") + event("null", "") + whole),
+		},
+		{
+			Name: "two_choices", About: "a second choice that nobody asked for", Want: fine,
+			Response: says(deltas + strings.ReplaceAll(content("never", "mind"), `"index":0`, `"index":1`) + finish + usageEvent(counts) + done),
+		},
+		{Name: "after_done", About: "text after the end mark", Response: says(whole + content("never")), Want: fine},
+		{
+			Name: "limits_told", About: "headers that tell of rate limits and a request id", Want: fine,
+			Response: says(whole).with("X-Request-Id", "req_2").with("X-Ratelimit-Limit-Requests", "500").with("X-Ratelimit-Remaining-Requests", "499").
+				with("X-Ratelimit-Reset-Requests", "120ms").with("X-Ratelimit-Limit-Tokens", "30000").with("X-Ratelimit-Remaining-Tokens", "29990").
+				with("X-Ratelimit-Reset-Tokens", "1m0.5s"),
+		},
+		{
+			Name: "compressed", About: "a compressed stream that nobody asked for", Response: says("\x1f\x8b\x08").with("Content-Encoding", "gzip"),
+			Want: Want{Kind: inference.KindProvider, Says: "gzip"},
 		},
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ const (
 	childPath    = "CORREX_TEST_JOURNAL"
 	childNoSync  = "CORREX_TEST_JOURNAL_NO_SYNC"
 	childWriters = 8
+	childKeeps   = 5 // index entries of each writer
 )
 
 // TestChild is no test: it appends until it is killed, and prints what was acknowledged.
@@ -36,6 +38,7 @@ func TestChild(t *testing.T) {
 	lines := make(chan string, childWriters)
 	for i := range childWriters {
 		w := newOwner(t, j, messages.SessionID(fmt.Sprintf("s%d", i)))
+		w.keeps = childKeeps
 		go func() {
 			for n := 1; ; n++ {
 				if err := w.append(1 + n%5); err != nil {
@@ -103,6 +106,16 @@ func verifyAcked(t *testing.T, path string, acked [childWriters]uint64, cycle in
 		stored := count(t, j, key)
 		require.LessOrEqual(t, head, uint64(stored), "cycle %d, session %d", cycle, i)
 		total += stored
+		kept := 0
+		for head := max(1, stored-100); head <= stored; head++ {
+			if has(t, j, key, strconv.Itoa(head)) {
+				kept++
+			}
+		}
+		if stored >= 5*childKeeps {
+			require.Equal(t, childKeeps, kept, "an index and its order are written together")
+			require.True(t, has(t, j, key, strconv.Itoa(stored)))
+		}
 	}
 	inFeed := 0
 	for _, err := range j.Feed(t.Context(), persistence.Position{}, false) {

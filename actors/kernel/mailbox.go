@@ -26,7 +26,9 @@ type item struct {
 type mailbox struct {
 	sys     *System
 	limit   int    // of the user lane; negative = none
+	burst   int    // messages that are handled before others may run
 	runFunc func() // run, bound once to save an allocation per activation
+	turn    *Turn  // stands for the mailbox at Config.Scheduler; nil without one
 
 	mu         sync.Mutex
 	system     lane[any]
@@ -50,8 +52,12 @@ type mailbox struct {
 var _ actor.Mailbox = (*mailbox)(nil)
 
 func newMailbox(sys *System, limit int) *mailbox {
-	m := &mailbox{sys: sys, limit: limit}
+	m := &mailbox{sys: sys, limit: limit, burst: throughput}
 	m.runFunc = m.run
+	if sys.scheduler != nil {
+		m.burst, m.turn = 1, sys.newTurn(m.run)
+		m.turn.mailbox = m
+	}
 	return m
 }
 
@@ -144,8 +150,16 @@ func (m *mailbox) unlockAndSchedule() {
 	}
 	m.mu.Unlock()
 	if wake {
-		m.dispatcher.Schedule(m.runFunc)
+		m.schedule()
 	}
+}
+
+func (m *mailbox) schedule() {
+	if m.turn != nil {
+		m.sys.scheduler.Ready(m.turn)
+		return
+	}
+	m.dispatcher.Schedule(m.runFunc)
 }
 
 // runnable needs mu.
@@ -156,7 +170,22 @@ func (m *mailbox) runnable() bool {
 // run is the worker's loop; drain returns early after a panic or after a burst.
 func (m *mailbox) run() {
 	for m.drain() {
+		if m.turn != nil {
+			m.turnOver()
+			return
+		}
 		runtime.Gosched()
+	}
+}
+
+// turnOver gives the choice of what runs next back to the scheduler.
+func (m *mailbox) turnOver() {
+	m.mu.Lock()
+	m.running = m.runnable()
+	again := m.running
+	m.mu.Unlock()
+	if again {
+		m.schedule()
 	}
 }
 
@@ -173,13 +202,16 @@ func (m *mailbox) drain() (more bool) {
 			return
 		}
 		m.fail(current, errGoexit)
-		m.dispatcher.Schedule(m.runFunc) // this goroutine is lost
+		m.schedule() // this goroutine is lost
 	}()
-	for range throughput {
+	for range m.burst {
 		var system, ok bool
 		if current, system, ok = m.next(); !ok {
 			finished = true
 			return false
+		}
+		if m.turn != nil {
+			m.turn.begin(current.msg)
 		}
 		if system {
 			m.invokeSystem(current.msg)

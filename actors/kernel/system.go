@@ -35,6 +35,9 @@ type Config struct {
 	MaxIdleWorkers int
 	// Supervisor decides about top-level actors; nil = Backoff{}. An escalation stops the actor.
 	Supervisor actor.SupervisorStrategy
+	// Scheduler decides what runs next, one message at a time, in place of the pool; nil = the pool. For tests: it costs the
+	// use of more than one core.
+	Scheduler Scheduler
 }
 
 // System is one actor system with a root supervisor and a goroutine pool of its own.
@@ -45,6 +48,8 @@ type System struct {
 	log    *slog.Logger
 	limit  int
 	closed atomic.Bool
+
+	scheduler Scheduler // nil = the pool
 }
 
 // New starts a system. End it with Shutdown.
@@ -61,6 +66,8 @@ func New(cfg Config) *System {
 		log:   cfg.Logger.With(slog.String(keyComponent, "kernel")),
 		limit: cfg.MailboxLimit,
 		pool:  newPool(cfg.MaxIdleWorkers),
+
+		scheduler: cfg.Scheduler,
 	}
 	protoLog := cfg.Logger.With(slog.String(keyComponent, "protoactor"))
 	s.as = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return protoLog }))
@@ -145,11 +152,15 @@ func (s *System) TellAs(to *actor.PID, msg any, sender *actor.PID) {
 // After sends msg to an actor after d. The returned function prevents that, any number of times; a message that is in the
 // mailbox already still comes, so let it carry a generation that the actor compares.
 func (s *System) After(d time.Duration, to *actor.PID, msg any) (stop func()) {
-	timer := time.AfterFunc(d, func() {
+	due := func() {
 		if !s.closed.Load() {
 			s.Tell(to, msg)
 		}
-	})
+	}
+	if s.scheduler != nil {
+		return s.afterInTurn(d, due, msg)
+	}
+	timer := time.AfterFunc(d, due)
 	return func() { timer.Stop() }
 }
 

@@ -79,6 +79,12 @@ func (c *Client) Abort(ctx context.Context, key messages.Key, abort *messages.Ab
 	return ask[*messages.Aborted](ctx, c, key, abort)
 }
 
+// KeepRunAlive says what becomes of a run that waits for a user's word: it goes on, or its turn ends.
+func (c *Client) KeepRunAlive(ctx context.Context, key messages.Key, run messages.RunID, decision messages.KeepDecision) error {
+	_, err := ask[*messages.Done](ctx, c, key, &messages.KeepRunAlive{RunId: run, Decision: string(decision)})
+	return err
+}
+
 // Withdraw takes back a turn that has not started; done is false if it had started or ended otherwise, and state says where it is.
 func (c *Client) Withdraw(ctx context.Context, key messages.Key, id messages.TurnID) (done bool, state messages.TurnState, err error) {
 	reply, err := ask[*messages.Withdrawn](ctx, c, key, &messages.Withdraw{TurnId: id})

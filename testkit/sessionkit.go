@@ -32,7 +32,7 @@ type SessionKit struct {
 	turns   int
 	// taken: no run slot is free.
 	taken bool
-	trail   []string // the last commands, for failure texts
+	trail []string // the last commands, for failure texts
 }
 
 // SessionOption changes a SessionKit before its first command.
@@ -134,7 +134,9 @@ func (k *SessionKit) Config() session.Config { return k.cfg }
 func (k *SessionKit) TakeSlots(taken bool) { k.taken = taken }
 
 // free says whether a slot can be had at once; a session that waits for one is not served before others that do.
-func (k *SessionKit) free(session.AskSlot) bool { return !k.taken && k.state.Live.Asked == (session.AskSlot{}) }
+func (k *SessionKit) free(session.AskSlot) bool {
+	return !k.taken && k.state.Live.Asked == (session.AskSlot{})
+}
 
 // Run carries out one command. Reports of a run may leave RunID and Attempt empty: the active ones are meant. A Submit needs
 // no TurnID: it gets turn_1 and so on. Prior and Ended are looked up as the shell does.
@@ -252,14 +254,9 @@ func (k *SessionKit) run(cmd session.Command) Result {
 	return result
 }
 
-// complete adds what the shell adds to a command.
+// complete adds what the shell adds to a command; reports that name no run are of the active one.
 func (k *SessionKit) complete(cmd session.Command) session.Command {
-	active := func(id *messages.RunID, attempt *uint32) {
-		if run := k.state.Ledger.Active; run != nil && *id == "" {
-			*id, *attempt = run.ID, run.Attempt
-		}
-	}
-	switch c := cmd.(type) {
+	switch c := cmd.(type) { //nolint:gochecksumtype // the others are complete
 	case session.Submit:
 		if c.TurnID == "" {
 			c.TurnID = fmt.Sprintf("turn_%d", k.turns+1)
@@ -271,26 +268,8 @@ func (k *SessionKit) complete(cmd session.Command) session.Command {
 	case session.Abort:
 		c.Ended = c.Ended || k.journal.ended(c.Request)
 		return c
-	case session.RunPhased:
-		active(&c.RunID, &c.Attempt)
-		return c
-	case session.RunStreamed:
-		active(&c.RunID, &c.Attempt)
-		return c
-	case session.RunFinished:
-		active(&c.RunID, &c.Attempt)
-		return c
-	case session.GraceOver:
-		active(&c.RunID, &c.Attempt)
-		return c
 	case session.Withdraw:
 		c.Ended = k.journal.turns[c.TurnID]
-		return c
-	case session.SteerAnswered:
-		active(&c.RunID, &c.Attempt)
-		return c
-	case session.SteerAsked:
-		active(&c.RunID, &c.Attempt)
 		return c
 	case session.SlotGranted:
 		if c.RunID == "" {
@@ -307,6 +286,35 @@ func (k *SessionKit) complete(cmd session.Command) session.Command {
 			c.Settle = k.state.Live.Settles
 		}
 		return c
+	}
+	return k.completeReport(cmd)
+}
+
+func (k *SessionKit) completeReport(cmd session.Command) session.Command {
+	active := func(id *messages.RunID, attempt *uint32) {
+		if run := k.state.Ledger.Active; run != nil && *id == "" {
+			*id, *attempt = run.ID, run.Attempt
+		}
+	}
+	switch c := cmd.(type) { //nolint:gochecksumtype // the others report nothing of a run
+	case session.RunPhased:
+		active(&c.RunID, &c.Attempt)
+		return c
+	case session.RunStreamed:
+		active(&c.RunID, &c.Attempt)
+		return c
+	case session.RunFinished:
+		active(&c.RunID, &c.Attempt)
+		return c
+	case session.GraceOver:
+		active(&c.RunID, &c.Attempt)
+		return c
+	case session.SteerAnswered:
+		active(&c.RunID, &c.Attempt)
+		return c
+	case session.SteerAsked:
+		active(&c.RunID, &c.Attempt)
+		return c
 	case session.LeaseWanted:
 		active(&c.RunID, new(uint32))
 		return c
@@ -315,8 +323,6 @@ func (k *SessionKit) complete(cmd session.Command) session.Command {
 		return c
 	case session.StartAgain:
 		active(&c.RunID, &c.Attempt)
-		return c
-	case session.KeepAlive, session.OfferOver, session.Recover, session.Start, session.Touch, session.Record, session.Ack, session.Tick, session.Drain, session.Suspend:
 		return c
 	}
 	return cmd

@@ -111,7 +111,7 @@ func subscribes(cmd messages.Command) bool {
 	case *messages.Subscribe, *messages.SubmitTurn:
 		return true
 	case *messages.StartSession, *messages.RecordEvents, *messages.Unsubscribe, *messages.GetSession, *messages.GetTurn,
-		*messages.Abort, *messages.Withdraw, *messages.Explain, *messages.AckFinals, *messages.GetContext:
+		*messages.Abort, *messages.Withdraw, *messages.KeepRunAlive, *messages.Explain, *messages.AckFinals, *messages.GetContext:
 	}
 	return false
 }
@@ -162,7 +162,7 @@ func (c *conn) track(r *request, reply messages.Reply) protocol.ServerFrame {
 	case *messages.Unsubscribe:
 		c.left(r.key, reply)
 	case *messages.StartSession, *messages.RecordEvents, *messages.GetSession, *messages.GetTurn, *messages.Abort,
-		*messages.Withdraw, *messages.Explain, *messages.AckFinals, *messages.GetContext:
+		*messages.Withdraw, *messages.KeepRunAlive, *messages.Explain, *messages.AckFinals, *messages.GetContext:
 	}
 	return answerFrame(r.id, r.key, reply)
 }

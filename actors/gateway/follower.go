@@ -82,7 +82,7 @@ func (f *follower) answered(reply messages.Reply) {
 			return
 		}
 	case *messages.SessionStarted, *messages.EventsRecorded, *messages.Subscribed, *messages.Unsubscribed,
-		*messages.SessionState, *messages.Aborted, *messages.Withdrawn, *messages.Explanation, *messages.ContextExplained: // nobody asked
+		*messages.SessionState, *messages.Aborted, *messages.Withdrawn, *messages.Done, *messages.Explanation, *messages.ContextExplained: // nobody asked
 		return
 	}
 	select {
@@ -104,17 +104,17 @@ func (f *follower) item(m *messages.DeliveryIntent) {
 	}
 }
 
-// moved: the turn has its end. A canceled one may or may not have had a run; if it had, its final is on the way.
+// moved: the turn has its end. A canceled or failed one may or may not have had a run; if it had, its final is on the way.
 func (f *follower) moved(m *messages.TurnStateChanged) {
 	switch messages.TurnState(m.GetState()) {
 	case messages.TurnMerged:
 		f.run = messages.RunIDOf(m.GetMergedInto())
 	case messages.TurnSteered:
 		f.run = m.GetSteeredInto()
-	case messages.TurnCancelled, messages.TurnWithdrawn, messages.TurnExpired:
+	case messages.TurnCancelled, messages.TurnWithdrawn, messages.TurnExpired, messages.TurnFailed: // failed also without a run: no slot came
 		f.ask(&messages.GetTurn{TurnId: f.turn})
 	case messages.TurnQueued, messages.TurnOffered, messages.TurnRunning, // no ends
-		messages.TurnAnswered, messages.TurnFailed, messages.TurnInterrupted, messages.TurnIncomplete: // of a run
+		messages.TurnAnswered, messages.TurnInterrupted, messages.TurnIncomplete: // of a run
 	}
 }
 

@@ -227,7 +227,7 @@ func (s *socket) frame(data []byte) {
 		s.gateway.deps.Directory.Send(sessionKey(f.SessionID), 0, &messages.AckFinals{Seq: f.Seq}, nil)
 		s.free()
 	case *protocol.StartSession, *protocol.ChatInput, *protocol.Explain, *protocol.Subscribe, *protocol.Unsubscribe,
-		*protocol.Abort, *protocol.Withdraw, *protocol.GetTurn, *protocol.GetSession, *protocol.RecordEvents:
+		*protocol.Abort, *protocol.Withdraw, *protocol.KeepRunAlive, *protocol.GetTurn, *protocol.GetSession, *protocol.RecordEvents:
 		in, refusal := commandOf(f)
 		if refusal != nil {
 			s.send(refusal, true)

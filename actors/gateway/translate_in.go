@@ -35,6 +35,8 @@ func commandOf(f protocol.ClientFrame) (*incoming, *protocol.Error) {
 		in.key, in.cmd = sessionKey(f.SessionID), abortOf(f)
 	case *protocol.Withdraw:
 		in.key, in.cmd = sessionKey(f.SessionID), &messages.Withdraw{TurnId: f.TurnID}
+	case *protocol.KeepRunAlive:
+		in.key, in.cmd = sessionKey(f.SessionID), &messages.KeepRunAlive{RunId: f.RunID, Decision: f.Decision}
 	case *protocol.GetTurn:
 		in.key, in.cmd = sessionKey(f.SessionID), &messages.GetTurn{TurnId: f.TurnID, IdempotencyKey: f.IdempotencyKey}
 	case *protocol.GetSession:

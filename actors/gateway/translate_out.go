@@ -48,6 +48,8 @@ func answerFrame(id string, key messages.Key, reply messages.Reply) protocol.Ser
 		return &protocol.Aborted{ID: id, SessionID: session, TurnIDs: m.GetTurnIds(), RunIDs: m.GetRunIds()}
 	case *messages.Withdrawn:
 		return &protocol.Withdrawn{ID: id, TurnID: m.GetTurnId(), Withdrawn: m.GetWithdrawn(), State: m.GetState()}
+	case *messages.Done:
+		return &protocol.OK{ID: id}
 	case *messages.Failure:
 		return failureFrame(id, key, m)
 	case *messages.ContextExplained: // nobody asks for it here
@@ -147,7 +149,7 @@ func stateOf(v *messages.SessionView) *protocol.State {
 	}
 	s := &protocol.State{
 		SessionID: v.GetSessionId(), WorkflowStatus: v.GetWorkflowStatus(), CurrentStageID: v.GetCurrentStageId(),
-		L2Total: v.GetL2Total(), EventSequence: v.GetEventSequence(), Epoch: v.GetEpoch(), Node: v.GetNode(),
+		L2Total: v.GetL2Total(), EventSequence: v.GetEventSequence(), Epoch: v.GetEpoch(), Node: v.GetNode(), Held: v.GetHeld(),
 	}
 	for _, e := range v.GetL2Memory() {
 		s.L2Memory = append(s.L2Memory, protocol.Stage{
@@ -167,6 +169,9 @@ func stateOf(v *messages.SessionView) *protocol.State {
 	}
 	for _, t := range v.GetPendingSteers() {
 		s.PendingSteers = append(s.PendingSteers, protocol.PendingSteer{TurnID: t.GetTurnId(), RunID: t.GetRunId()})
+	}
+	if engine := v.GetResumeEngine(); engine != "" {
+		s.Resume = &protocol.Resume{Engine: engine}
 	}
 	if run := v.GetActiveRun(); run != nil {
 		s.ActiveRun = &protocol.ActiveRun{

@@ -74,6 +74,12 @@ func (s *Session) readNow(ctx actor.Context, p *pending, cmd messages.Command) b
 			return true
 		}
 		return false
+	case *messages.KeepRunAlive:
+		if !exists {
+			s.ifExists(ctx, false, p, nil)
+			return true
+		}
+		return false
 	case *messages.AckFinals:
 		return !exists
 	case *messages.StartSession, *messages.SubmitTurn, *messages.RecordEvents, *messages.Subscribe:
@@ -115,6 +121,8 @@ func (s *Session) prepare(p *pending, cmd messages.Command) *messages.Failure {
 			return messages.Fail(messages.CodeInvalidField, "turn_id is missing")
 		}
 		p.cmd = core.Withdraw{TurnID: m.GetTurnId()}
+	case *messages.KeepRunAlive:
+		p.cmd = core.KeepAlive{RunID: m.GetRunId(), Decision: m.GetDecision()}
 	case *messages.AckFinals:
 		p.cmd = core.Ack{Seq: m.GetSeq()}
 	case *messages.Subscribe:

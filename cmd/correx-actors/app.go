@@ -52,6 +52,7 @@ type commands struct {
 	Send     sendCmd     `cmd:"" help:"Send one turn and print its answer."`
 	Abort    abortCmd    `cmd:"" help:"Stop the answer that is being given."`
 	Withdraw withdrawCmd `cmd:"" help:"Take back a turn that no answer was begun for."`
+	Resume   resumeCmd   `cmd:"" help:"Let turns go on that wait for a word after a restart (recovery.policy ask)."`
 	Turns    turnsCmd    `cmd:"" help:"Ask for turns."`
 	Sessions sessionsCmd `cmd:"" help:"List and show sessions."`
 	Events   eventsCmd   `cmd:"" help:"Read and write a session's workflow events, as JSON lines."`

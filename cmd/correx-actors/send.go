@@ -265,7 +265,8 @@ func runOf(frame protocol.ServerFrame) string {
 	case *protocol.Notice:
 		return f.RunID
 	case *protocol.Hello, *protocol.SessionStarted, *protocol.TurnAccepted, *protocol.Explanation, *protocol.Subscribed,
-		*protocol.Unsubscribed, *protocol.Aborted, *protocol.Withdrawn, *protocol.Turn, *protocol.Session, *protocol.EventsRecorded, *protocol.Pong, *protocol.Error,
+		*protocol.Unsubscribed, *protocol.Aborted, *protocol.Withdrawn, *protocol.OK, *protocol.Turn, *protocol.Session, *protocol.EventsRecorded,
+		*protocol.Pong, *protocol.Error,
 		*protocol.TurnState, *protocol.SessionEvent, *protocol.Gap:
 		return ""
 	}

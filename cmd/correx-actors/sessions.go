@@ -124,6 +124,9 @@ func describe(state *protocol.State) string {
 	if len(state.Queue) > 0 {
 		line("waiting   %d turns", len(state.Queue))
 	}
+	if state.Held {
+		line("held      they wait for a word: correx-actors resume %s", state.SessionID)
+	}
 	if len(state.L2Memory) > 0 {
 		line("\nended stages (%d)", state.L2Total)
 		for _, stage := range state.L2Memory {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/correx/correx-actors/messages"
 	"github.com/correx/correx-actors/messages/protocol"
 )
 
@@ -100,6 +101,48 @@ func notWithdrawn(f *protocol.Withdrawn) error {
 		return nil
 	}
 	return fmt.Errorf("too late to withdraw %s: it is %s", f.TurnID, f.State)
+}
+
+type resumeCmd struct {
+	Session string `arg:"" help:"The session's id."`
+	Cancel  bool   `help:"End the turn that waits first instead; the others go on waiting."`
+}
+
+// Run implements the command.
+func (c *resumeCmd) Run(a *app) error {
+	s, err := question[*protocol.Session](a, &protocol.GetSession{SessionID: c.Session})
+	if err != nil {
+		return err
+	}
+	if s.State == nil || !s.State.Held {
+		return fmt.Errorf("nothing in session %s waits for a word", c.Session)
+	}
+	frame := &protocol.KeepRunAlive{SessionID: c.Session, RunID: waitingRun(s.State), Decision: protocol.DecisionContinue}
+	if c.Cancel {
+		frame.Decision = protocol.DecisionCancel
+	}
+	f, err := question[*protocol.OK](a, frame)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.writeFrame(f)
+	}
+	if c.Cancel {
+		return a.write("cancelled %s\n", frame.RunID)
+	}
+	return a.write("going on with %s\n", frame.RunID)
+}
+
+// waitingRun is the run that a user's word is about: the active one, or that of the first turn that waits.
+func waitingRun(s *protocol.State) string {
+	if s.ActiveRun != nil {
+		return s.ActiveRun.RunID
+	}
+	if len(s.Queue) > 0 {
+		return messages.RunIDOf(s.Queue[0].TurnID)
+	}
+	return ""
 }
 
 type abortCmd struct {

@@ -24,7 +24,7 @@ const (
 	keySession = "session"
 )
 
-// ErrInvalidKey: a text is no conversation's.
+// ErrInvalidKey is wrapped when a text is no conversation's.
 var ErrInvalidKey = errors.New("invalid conversation key")
 
 // ConversationOf gives the conversation of a token, or of the session if there is none.

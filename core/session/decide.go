@@ -11,7 +11,7 @@ import (
 
 // Decide says what a command does to a state at a time. It changes nothing. A time before the ledger's last one is read as
 // that one: a clock that jumps back moves nothing.
-func Decide(s State, cfg Config, cmd Command, now time.Time) Decision {
+func Decide(s State, cfg Config, cmd Command, now time.Time) Decision { //nolint:funlen // one case for each command
 	d := newDraft(s, cfg, now)
 	switch c := cmd.(type) {
 	case Recover:

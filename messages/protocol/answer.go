@@ -84,6 +84,11 @@ type Withdrawn struct {
 	State string `json:"state"`
 }
 
+// OK answers KeepRunAlive.
+type OK struct {
+	ID string `json:"id,omitempty"`
+}
+
 // Turn answers GetTurn.
 type Turn struct {
 	ID     string `json:"id,omitempty"`
@@ -141,6 +146,7 @@ func (*Subscribed) isServerFrame()     {}
 func (*Unsubscribed) isServerFrame()   {}
 func (*Aborted) isServerFrame()        {}
 func (*Withdrawn) isServerFrame()      {}
+func (*OK) isServerFrame()             {}
 func (*Turn) isServerFrame()           {}
 func (*Session) isServerFrame()        {}
 func (*EventsRecorded) isServerFrame() {}
@@ -170,6 +176,9 @@ func (*Aborted) FrameType() string { return "aborted" }
 
 // FrameType is "withdrawn".
 func (*Withdrawn) FrameType() string { return "withdrawn" }
+
+// FrameType is "ok".
+func (*OK) FrameType() string { return "ok" }
 
 // FrameType is "turn".
 func (*Turn) FrameType() string { return "turn" }

@@ -90,6 +90,15 @@ type Withdraw struct {
 	TurnID    string `json:"turn_id"`
 }
 
+// KeepRunAlive says what becomes of a run that waits for a user's word. Answer: OK.
+type KeepRunAlive struct {
+	ID        string `json:"id,omitempty"`
+	SessionID string `json:"session_id"`
+	RunID     string `json:"run_id"`
+	// Decision is DecisionContinue or DecisionCancel.
+	Decision string `json:"decision"`
+}
+
 // GetTurn asks for a turn by its id or by its idempotency key, exactly one of them. Answer: Turn.
 type GetTurn struct {
 	ID             string `json:"id,omitempty"`
@@ -139,6 +148,12 @@ const (
 	ScopeSession = "session"
 )
 
+// Decisions of KeepRunAlive.
+const (
+	DecisionContinue = "continue"
+	DecisionCancel   = "cancel"
+)
+
 // SetIdempotencyKey takes over the key of an HTTP header; "" changes nothing. A key that differs from the body's is
 // refused with invalid_field.
 func (f *ChatInput) SetIdempotencyKey(key string) *Error {
@@ -165,6 +180,7 @@ func (*Subscribe) isClientFrame()    {}
 func (*Unsubscribe) isClientFrame()  {}
 func (*Abort) isClientFrame()        {}
 func (*Withdraw) isClientFrame()     {}
+func (*KeepRunAlive) isClientFrame() {}
 func (*GetTurn) isClientFrame()      {}
 func (*GetSession) isClientFrame()   {}
 func (*RecordEvents) isClientFrame() {}
@@ -191,6 +207,9 @@ func (*Abort) FrameType() string { return "abort" }
 
 // FrameType is "withdraw".
 func (*Withdraw) FrameType() string { return "withdraw" }
+
+// FrameType is "keep_run_alive".
+func (*KeepRunAlive) FrameType() string { return "keep_run_alive" }
 
 // FrameType is "get_turn".
 func (*GetTurn) FrameType() string { return "get_turn" }
@@ -224,6 +243,9 @@ func (f *Abort) FrameID() string { return f.ID }
 
 // FrameID implements ClientFrame.
 func (f *Withdraw) FrameID() string { return f.ID }
+
+// FrameID implements ClientFrame.
+func (f *KeepRunAlive) FrameID() string { return f.ID }
 
 // FrameID implements ClientFrame.
 func (f *GetTurn) FrameID() string { return f.ID }

@@ -37,6 +37,7 @@ var serverFrames = []func() ServerFrame{
 	func() ServerFrame { return new(Unsubscribed) },
 	func() ServerFrame { return new(Aborted) },
 	func() ServerFrame { return new(Withdrawn) },
+	func() ServerFrame { return new(OK) },
 	func() ServerFrame { return new(Turn) },
 	func() ServerFrame { return new(Session) },
 	func() ServerFrame { return new(EventsRecorded) },

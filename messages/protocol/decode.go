@@ -34,6 +34,8 @@ func Decode(b []byte) (ClientFrame, *Error) {
 		f = o.abort(o.sessionID(true))
 	case (*Withdraw)(nil).FrameType():
 		f = o.withdraw(o.sessionID(true))
+	case (*KeepRunAlive)(nil).FrameType():
+		f = o.keepRunAlive(o.sessionID(true))
 	case (*GetTurn)(nil).FrameType():
 		f = o.getTurn(o.sessionID(true))
 	case (*GetSession)(nil).FrameType():
@@ -273,6 +275,16 @@ func (o object) abort(sessionID string) *Abort {
 func (o object) withdraw(sessionID string) *Withdraw {
 	o.required("turn_id")
 	return &Withdraw{ID: o.refusal.ID, SessionID: sessionID, TurnID: o.name("turn_id")}
+}
+
+func (o object) keepRunAlive(sessionID string) *KeepRunAlive {
+	o.required("run_id")
+	o.required("decision")
+	f := &KeepRunAlive{ID: o.refusal.ID, SessionID: sessionID, RunID: o.name("run_id"), Decision: o.name("decision")}
+	if f.Decision != DecisionContinue && f.Decision != DecisionCancel {
+		o.refuse(CodeInvalidField, "decision is not %s or %s", DecisionContinue, DecisionCancel)
+	}
+	return f
 }
 
 func (o object) getTurn(sessionID string) *GetTurn {

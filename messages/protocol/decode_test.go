@@ -47,7 +47,8 @@ func TestBadFieldsAreRefused(t *testing.T) {
 		{`{"type":""}`, CodeUnknownType, `no frame has the type ""`},
 		{`{"type":"PING"}`, CodeUnknownType, `no frame has the type "PING"`},
 		{`{"type":"hello"}`, CodeUnknownType, `no frame has the type "hello"`},
-		{`{"type":"keep_run_alive","session_id":"s1"}`, CodeUnknownType, `no frame has the type "keep_run_alive"`},
+		{`{"type":"keep_run_alive","session_id":"s1"}`, CodeInvalidField, `run_id is missing`},
+		{`{"type":"keep_run_alive","session_id":"s1","run_id":"r","decision":"perhaps"}`, CodeInvalidField, `decision is not continue or cancel`},
 
 		{`{"type":"start_session","session_id":""}`, CodeInvalidSessionID, "session_id has 0 bytes, want 1 to 200"},
 		{`{"type":"start_session","session_id":5}`, CodeInvalidSessionID, "session_id is not a string"},

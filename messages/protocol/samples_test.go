@@ -64,6 +64,7 @@ func clientSamples() []ClientFrame {
 		&Subscribe{ID: "3", SessionID: "s1", AfterSeq: new(uint64(0)), Events: true, AfterEvent: new(uint64(3))},
 		&Unsubscribe{ID: "4", SessionID: "s1"},
 		&Abort{ID: "5", SessionID: "s1", Scope: ScopeTurn, TurnID: sampleTurn, RunID: sampleRun, Reason: "not needed"},
+		&KeepRunAlive{ID: "13", SessionID: "s1", RunID: sampleRun, Decision: DecisionContinue},
 		&Withdraw{ID: "12", SessionID: "s1", TurnID: sampleTurn},
 		&GetTurn{ID: "6", SessionID: "s1", TurnID: sampleTurn},
 		&GetSession{ID: "7", SessionID: "s1"},
@@ -86,6 +87,7 @@ func serverSamples() []ServerFrame {
 		&Subscribed{ID: "3", SessionID: "s1", NextSeq: 43, PendingFinals: 1, State: sampleState()},
 		&Unsubscribed{ID: "4", SessionID: "s1"},
 		&Aborted{ID: "5", SessionID: "s1", TurnIDs: List[string]{sampleTurn}, RunIDs: List[string]{}},
+		&OK{ID: "13"},
 		&Withdrawn{ID: "12", TurnID: sampleTurn, Withdrawn: true, State: "withdrawn"},
 		&Turn{
 			ID: "6", TurnID: sampleTurn, State: "merged", Reason: "joined", Position: new(uint32(0)), RunID: sampleRun,

@@ -19,8 +19,10 @@ type State struct {
 	PendingSteers     List[PendingSteer] `json:"pending_steers"`
 	Resume            *Resume            `json:"resume,omitempty"`
 	PendingCompaction *PendingCompaction `json:"pending_compaction,omitempty"`
-	Epoch             uint64             `json:"epoch"`
-	Node              string             `json:"node,omitempty"`
+	// Held: open turns outlived a restart of the server and wait for a user's word (KeepRunAlive).
+	Held  bool   `json:"held,omitempty"`
+	Epoch uint64 `json:"epoch"`
+	Node  string `json:"node,omitempty"`
 }
 
 // Stage is an ended stage of the workflow.

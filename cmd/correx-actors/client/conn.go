@@ -191,6 +191,8 @@ func withID(frame protocol.ClientFrame, id string) protocol.ClientFrame {
 		return set(*f, func(f *protocol.Abort) { f.ID = id })
 	case *protocol.Withdraw:
 		return set(*f, func(f *protocol.Withdraw) { f.ID = id })
+	case *protocol.KeepRunAlive:
+		return set(*f, func(f *protocol.KeepRunAlive) { f.ID = id })
 	case *protocol.GetTurn:
 		return set(*f, func(f *protocol.GetTurn) { f.ID = id })
 	case *protocol.GetSession:
@@ -226,6 +228,8 @@ func answerID(frame protocol.ServerFrame) string {
 	case *protocol.Aborted:
 		return f.ID
 	case *protocol.Withdrawn:
+		return f.ID
+	case *protocol.OK:
 		return f.ID
 	case *protocol.Turn:
 		return f.ID

@@ -134,7 +134,7 @@ func (m *model) refused(n *client.Refused) {
 			m.log.note("nothing to abort")
 			return
 		}
-	case *protocol.StartSession, *protocol.Explain, *protocol.Subscribe, *protocol.Unsubscribe, *protocol.Withdraw,
+	case *protocol.StartSession, *protocol.Explain, *protocol.Subscribe, *protocol.Unsubscribe, *protocol.Withdraw, *protocol.KeepRunAlive,
 		*protocol.GetTurn, *protocol.RecordEvents, *protocol.Ack, *protocol.Ping:
 	}
 	m.log.fail(n.Err.Error())
@@ -221,7 +221,7 @@ func (m *model) arrived(frame protocol.ServerFrame) []effect {
 	case *protocol.Error:
 		m.log.fail(f.Error())
 	case *protocol.Hello, *protocol.SessionStarted, *protocol.TurnAccepted, *protocol.Explanation, *protocol.Subscribed,
-		*protocol.Unsubscribed, *protocol.Turn, *protocol.EventsRecorded, *protocol.Pong, *protocol.Gap:
+		*protocol.Unsubscribed, *protocol.OK, *protocol.Turn, *protocol.EventsRecorded, *protocol.Pong, *protocol.Gap:
 	}
 	return nil
 }

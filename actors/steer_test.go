@@ -75,7 +75,7 @@ func withLooper(t *testing.T, change func(*looper), scenario func(t *testing.T, 
 
 // looping gives a session loopers for its runs.
 func looping(d *session.Deps, change func(*looper)) {
-	d.NewRunner = func(order core.RunOrder) *actor.Props {
+	d.NewRunner = func(order core.RunOrder, _ runner.Hold) *actor.Props {
 		return d.Kernel.Props(func() actor.Actor {
 			l := &looper{sys: d.Kernel, order: order, boundary: 5 * time.Second, length: 10 * time.Second}
 			if change != nil {

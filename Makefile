@@ -81,8 +81,9 @@ fuzz-short: ## Fuzz each target for five seconds
 	@.ci/fuzz 5s
 
 .PHONY: soak
-soak: ## Long walks of the rules, then the tests of all that runs at once SOAK_COUNT (50) times
+soak: ## Long walks of the rules, 500 kills of the server, then the tests of all that runs at once SOAK_COUNT (50) times
 	CORREX_SOAK=1 $(GO) test -count=1 -timeout 60m ./core/...
+	CORREX_SOAK=1 $(GO) test -count=1 -timeout 60m -run Chaos -v ./cmd/correx-actors
 	$(TEST) -count=$(SOAK_COUNT) -failfast -timeout 60m ./actors/... ./persistence/... ./inference/... ./testkit/...
 
 .PHONY: cover

@@ -150,7 +150,11 @@ func TestReadmeListsEverySetting(t *testing.T) {
 		if len(s.Values) > 1 {
 			doc += " (`" + strings.Join(s.Values, "`, `") + "`)"
 		}
-		fmt.Fprintf(&table, "| `%s` | `%s` | %s | %s |\n", s.Key, s.Env, fallback, doc)
+		variable := "`" + s.Env + "`"
+		if s.Env == "" {
+			variable = "in a file only"
+		}
+		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", s.Key, variable, fallback, doc)
 	}
 	doc := open(t, "README.md")
 	doc.part("settings", table.String())

@@ -126,48 +126,45 @@ func (c *Client) Events(ctx context.Context, key messages.Key, after uint64) ite
 	return persistence.Tail(ctx, c.journal, key, after, nil)
 }
 
-// SessionSummary is one row of the session list.
-type SessionSummary struct {
-	persistence.SessionInfo
-	// State is busy (it has open work), idle or passivated.
-	State string
-}
+// SessionSummary is one session in a list.
+type SessionSummary = directory.Summary
 
-// Session states of the list.
+// Session states of a list; what they mean stands at directory.State.
 const (
-	SessionBusy       = "busy"
-	SessionIdle       = "idle"
-	SessionPassivated = "passivated"
+	SessionBusy        = directory.Busy
+	SessionIdle        = directory.Idle
+	SessionPassivated  = directory.Passivated
+	SessionQuarantined = directory.Quarantined
 )
 
-// Sessions lists a tenant's sessions after an id, at most limit, in the order of their ids; state "" = all. More says whether there are more.
+// SessionsPage lists sessions, page by page, without asking any of them; see directory.Directory.List. Errors: a Failure
+// invalid_field; those of persistence.Journal.Sessions.
+func (c *Client) SessionsPage(ctx context.Context, q directory.Query) (directory.Page, error) {
+	return c.dir.List(ctx, q)
+}
+
+// Sessions lists a tenant's sessions after an id, at most limit, in the order of their ids; state "" = all. More says whether
+// there are more. It is as many pages as that takes: SessionsPage bounds the work.
 func (c *Client) Sessions(
-	ctx context.Context, tenant messages.TenantID, state string, after messages.SessionID, limit int,
+	ctx context.Context, tenant messages.TenantID, state directory.State, after messages.SessionID, limit int,
 ) (rows []SessionSummary, more bool, err error) {
-	active, err := c.dir.Active(ctx)
-	if err != nil {
-		return nil, false, err
-	}
-	for info, err := range c.journal.Sessions(ctx, tenant, after) {
+	q := directory.Query{Tenant: tenant, State: state, After: after}
+	for {
+		// One more than are wanted, once they fit: so more is certain.
+		q.Limit = min(limit-len(rows)+1, directory.MaxPage)
+		page, err := c.dir.List(ctx, q)
 		if err != nil {
 			return nil, false, err
 		}
-		row := SessionSummary{SessionInfo: info, State: SessionPassivated}
-		switch {
-		case info.Open:
-			row.State = SessionBusy
-		case active[info.Key]:
-			row.State = SessionIdle
+		rows = append(rows, page.Sessions...)
+		if len(rows) > limit {
+			return rows[:limit], true, nil
 		}
-		if state != "" && row.State != state {
-			continue
+		if page.Next == "" {
+			return rows, false, nil
 		}
-		if len(rows) == limit {
-			return rows, true, nil
-		}
-		rows = append(rows, row)
+		q.After = page.Next
 	}
-	return rows, false, nil
 }
 
 func ask[R messages.Reply](ctx context.Context, c *Client, key messages.Key, cmd messages.Command) (R, error) {

@@ -68,19 +68,22 @@ func withLooper(t *testing.T, change func(*looper), scenario func(t *testing.T, 
 	t.Helper()
 	inBubble(t, func(t *testing.T, h *host) {
 		h.stop()
-		*h = *start(t, h.journal, h.model, func(d *session.Deps) {
-			d.NewRunner = func(order core.RunOrder, _ runner.Hold) *actor.Props {
-				return d.Kernel.Props(func() actor.Actor {
-					l := &looper{sys: d.Kernel, order: order, boundary: 5 * time.Second, length: 10 * time.Second}
-					if change != nil {
-						change(l)
-					}
-					return l
-				}, kernel.PropsOptions{})
-			}
-		})
+		*h = *start(t, h.journal, h.model, func(d *session.Deps) { looping(d, change) })
 		scenario(t, h)
 	})
+}
+
+// looping gives a session loopers for its runs.
+func looping(d *session.Deps, change func(*looper)) {
+	d.NewRunner = func(order core.RunOrder, _ runner.Hold) *actor.Props {
+		return d.Kernel.Props(func() actor.Actor {
+			l := &looper{sys: d.Kernel, order: order, boundary: 5 * time.Second, length: 10 * time.Second}
+			if change != nil {
+				change(l)
+			}
+			return l
+		}, kernel.PropsOptions{})
+	}
 }
 
 func TestSteeringIsRecordedBeforeItIsPutInAndNeverFallsBack(t *testing.T) {

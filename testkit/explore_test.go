@@ -111,7 +111,7 @@ func TestTimersTakeTheirTurn(t *testing.T) {
 }
 
 // faulty is the variable that lets the tests of failures fail; only a process of their own sees it.
-const faulty = "CORREX_TEST_EXPLORE_FAULT"
+const faulty = "CORREX_TEST_FAULT"
 
 func TestExploreFaults(t *testing.T) {
 	t.Parallel()
@@ -130,27 +130,27 @@ func TestExploreFaults(t *testing.T) {
 
 func TestAFailureTellsItsSeedAndTheSeedPlaysItAgain(t *testing.T) {
 	t.Parallel()
-	out := failing(t, "lost")
+	out := failing(t, "TestExploreFaults", "lost")
 	require.Contains(t, out, "expected: 2")
 	require.Contains(t, out, "register 2: testkit_test.read")
 	_, rest, found := strings.Cut(out, testkit.SeedVariable+"=")
 	require.True(t, found, out)
 	seed, _, _ := strings.Cut(rest, " ")
-	again := failing(t, "lost", testkit.SeedVariable+"="+seed)
+	again := failing(t, "TestExploreFaults", "lost", testkit.SeedVariable+"="+seed)
 	require.Equal(t, steps(out), steps(again))
 	require.Contains(t, again, "seed="+seed)
 
-	require.Contains(t, failing(t, "stuck"), testkit.SeedVariable+"=1 ")
-	require.Contains(t, failing(t, "panic"), "a client panicked: boom")
-	require.Contains(t, failing(t, "lost", testkit.SeedVariable+"=x"), "is not a seed")
+	require.Contains(t, failing(t, "TestExploreFaults", "stuck"), testkit.SeedVariable+"=1 ")
+	require.Contains(t, failing(t, "TestExploreFaults", "panic"), "a client panicked: boom")
+	require.Contains(t, failing(t, "TestExploreFaults", "lost", testkit.SeedVariable+"=x"), "is not a seed")
 }
 
-// failing runs TestExploreFaults in a process of its own, which must fail, and gives what it printed.
-func failing(t *testing.T, fault string, env ...string) string {
+// failing runs a test in a process of its own, where it must fail, and gives what it printed.
+func failing(t *testing.T, test, fault string, env ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestExploreFaults$")
+	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^"+test+"$")
 	cmd.Env = append(append(os.Environ(), faulty+"="+fault), env...)
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError

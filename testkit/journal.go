@@ -33,6 +33,9 @@ type FaultyJournal struct {
 	appended int
 	refused  int
 	idle     chan struct{} // closed when the queue is empty; set while Close waits
+	death    *death        // set by DieAt
+	replays  int
+	cut      *replayCut // set by FailReplaysAfter
 }
 
 var _ persistence.Journal = (*FaultyJournal)(nil)
@@ -225,11 +228,18 @@ func (j *FaultyJournal) drain() {
 		if delay > 0 {
 			<-time.NewTimer(delay).C
 		}
-		res, err := j.carryOut(op)
+		store, tell := j.alive(op)
+		var res persistence.Appended
+		var err error
+		if store {
+			res, err = j.carryOut(op)
+		}
 		j.mu.Lock()
 		j.queue = j.queue[1:]
 		j.mu.Unlock()
-		op.done(res, err)
+		if tell {
+			op.done(res, err)
+		}
 	}
 }
 

@@ -183,3 +183,20 @@ func TestJournalFailsClaimsAndReads(t *testing.T) {
 	_, err = j.Session(ctx, key)
 	require.ErrorIs(t, err, persistence.ErrUnknownSession)
 }
+
+func TestJournalFailsReplaysInTheirMidst(t *testing.T) {
+	t.Parallel()
+	j := testkit.NewFaultyJournal(nil)
+	w := newWriter(t, j)
+	for range 3 {
+		_, err := w.append(batch(t))
+		require.NoError(t, err)
+	}
+	boom := errors.New("boom")
+	j.FailReplaysAfter(2, boom)
+	some, err := testkit.ReadAll(t.Context(), j, w.key, messages.StreamLedger)
+	require.ErrorIs(t, err, boom)
+	require.Len(t, some, 2)
+	require.Equal(t, 3, w.stored(), "one replay alone is hit")
+	require.Equal(t, 2, j.Replays())
+}

@@ -23,11 +23,16 @@ func (j *FaultyJournal) Replay(
 	ctx context.Context, key messages.Key, stream messages.Stream, after uint64,
 ) iter.Seq2[messages.Record, error] {
 	return func(yield func(messages.Record, error) bool) {
+		j.countReplay()
 		if err := j.take(&j.reads); err != nil {
 			yield(messages.Record{}, fmt.Errorf("replay %s: injected: %w", key, err))
 			return
 		}
 		for rec, err := range j.inner.Replay(ctx, key, stream, after) {
+			if injected := j.cutReplay(); injected != nil {
+				yield(messages.Record{}, fmt.Errorf("replay %s: injected: %w", key, injected))
+				return
+			}
 			if bad := j.corrupt(key, stream, rec.Seq); err == nil && bad != nil {
 				rec, err = messages.Record{}, bad
 			}
@@ -36,6 +41,49 @@ func (j *FaultyJournal) Replay(
 			}
 		}
 	}
+}
+
+// FailReplaysAfter makes replays fail with err once they have given n more records, of all streams together. The failure is
+// used up by the replay that it hits.
+func (j *FaultyJournal) FailReplaysAfter(n int, err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.cut = &replayCut{left: n, err: err}
+}
+
+// Replays is the number of replays that were begun.
+func (j *FaultyJournal) Replays() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.replays
+}
+
+// replayCut is what FailReplaysAfter asks for.
+type replayCut struct {
+	left int
+	err  error
+}
+
+func (j *FaultyJournal) countReplay() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.replays++
+}
+
+// cutReplay counts a record down, or gives the error in its place.
+func (j *FaultyJournal) cutReplay() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	switch {
+	case j.cut == nil:
+		return nil
+	case j.cut.left > 0:
+		j.cut.left--
+		return nil
+	}
+	err := j.cut.err
+	j.cut = nil
+	return err
 }
 
 // Lookup implements persistence.Journal.

@@ -22,8 +22,12 @@ type Config struct {
 	Listen       string   `koanf:"listen" doc:"address of the HTTP server; port 0 picks a free one"`
 	Origins      []string `koanf:"origins" doc:"web origins that may connect besides the server's own, such as https://app.example.com"`
 	DataDir      string   `koanf:"data_dir" doc:"folder of the journal" default:"$XDG_DATA_HOME/correx-actors, else ~/.local/share/correx-actors"`
-	Provider     string   `koanf:"provider" enum:"auto,openai,offline" doc:"who answers; auto is openai if a key or a base URL for it is set, else the embedded offline engine"`
+	Provider     string   `koanf:"provider" enum:"auto,openai,offline" doc:"who answers turns that name no model; auto is the first of providers, else openai if a key or a base URL for it is set, else the embedded offline engine"`
 	SystemPrompt string   `koanf:"system_prompt" doc:"what the model is told first" default:"the embedded one"`
+
+	Providers []Provider `koanf:"providers" doc:"further providers; only a file can list them"`
+	Retry     Retry      `koanf:"retry"`
+	Breaker   Breaker    `koanf:"breaker"`
 
 	Limits       Limits       `koanf:"limits"`
 	Queue        Queue        `koanf:"queue"`
@@ -106,7 +110,7 @@ type Runs struct {
 	ConnectTimeout    time.Duration `koanf:"connect_timeout" min:"1ms" doc:"connecting to the provider"`
 	FirstTokenTimeout time.Duration `koanf:"first_token_timeout" min:"1ms" doc:"waiting for the first activity of an answer"`
 	TokenTimeout      time.Duration `koanf:"token_timeout" min:"1ms" doc:"silence within an answer"`
-	Timeout           time.Duration `koanf:"timeout" min:"1ms" doc:"one attempt at an answer"`
+	Timeout           time.Duration `koanf:"timeout" min:"1ms" doc:"a whole answer, with all its calls and the waits between them"`
 	MaxAnswerBytes    int           `koanf:"max_answer_bytes" min:"1" doc:"longest answer; beyond it the run ends incomplete"`
 }
 
@@ -170,10 +174,14 @@ const fallbackModel = "gpt-4o-mini"
 // embeds a bolt journal names its own.
 func DefaultConfig() Config {
 	rules, limits := core.DefaultConfig(), runner.DefaultLimits()
+	retry, breaker := standardRouting()
 	return Config{
 		Listen:      "127.0.0.1:7711",
 		Origins:     []string{},
 		Provider:    ProviderAuto,
+		Providers:   []Provider{},
+		Retry:       retry,
+		Breaker:     breaker,
 		Limits:      Limits{MaxFrameBytes: 64 << 10, MaxInputBytes: rules.MaxInputBytes},
 		Queue:       Queue{Mode: string(rules.QueueMode), Limit: rules.QueueLimit, MergeWindow: rules.MergeWindow, Settle: rules.Settle},
 		Steer:       Steer{Deadline: rules.SteerDeadline},
@@ -233,6 +241,9 @@ func (c Config) Validate() error {
 		refuse("turns.retention", "want at least idempotency.window, which is %s: a key that is remembered must find its turn",
 			text(c.Idempotency.Window))
 	}
+	if err := c.checkProviders(); err != nil {
+		refuse("providers", "%v", err)
+	}
 	if c.Journal.Driver == DriverBolt && c.DataDir == "" {
 		refuse("data_dir", "the bolt journal needs a folder")
 	}
@@ -244,8 +255,11 @@ func (c Config) Validate() error {
 
 // Answering is the provider that auto comes down to.
 func (c Config) Answering() string {
-	if c.Provider != ProviderAuto {
+	switch {
+	case c.Provider != ProviderAuto:
 		return c.Provider
+	case len(c.Providers) > 0:
+		return c.Providers[0].Name
 	}
 	if c.openAIConfigured() {
 		return ProviderOpenAI

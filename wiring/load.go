@@ -224,7 +224,7 @@ func (l *loader) layer(values []given) {
 		value, problem := f.read(v.raw)
 		if problem != "" {
 			shown := fmt.Sprint(v.raw)
-			if f.secret() {
+			if f.secret() || f.objects() { // objects hold secrets; the problem names the place
 				shown = hidden
 			}
 			l.errs = append(l.errs, &SettingError{Key: f.key, Value: shown, Source: v.source, Problem: problem})
@@ -303,6 +303,8 @@ func (f field) read(raw any) (any, string) {
 		return reflect.ValueOf(n).Convert(f.typ).Interface(), ""
 	case "list":
 		return list(raw)
+	case "objects":
+		return f.readObjects(raw)
 	}
 	s, ok := raw.(string)
 	if !ok {

@@ -12,6 +12,8 @@ import (
 	"github.com/correx/correx-actors/actors/session"
 	"github.com/correx/correx-actors/actors/slots"
 	"github.com/correx/correx-actors/inference"
+	"github.com/correx/correx-actors/inference/route"
+	"github.com/correx/correx-actors/inference/tokenizer"
 	"github.com/correx/correx-actors/persistence"
 )
 
@@ -25,6 +27,7 @@ type directoryParams struct {
 	System    *kernel.System
 	Journal   persistence.Journal
 	Router    inference.Router
+	Routes    *route.Router
 	Log       *slog.Logger
 }
 
@@ -37,12 +40,12 @@ func newDirectory(p directoryParams) (*directory.Directory, error) {
 		Runner: runner.Deps{
 			Kernel:       p.System,
 			Router:       p.Router,
-			Counter:      p.Config.counter,
+			Counter:      tokenizer.For,
 			SystemPrompt: p.Config.SystemPrompt,
 			Limits:       p.Config.runLimits(),
 			Log:          p.Log,
 		},
-		Slots:      slots.New(p.System, slots.Config{Max: p.Config.Runs.MaxConcurrent}),
+		Slots:      slots.New(p.System, slots.Config{Max: p.Config.Runs.MaxConcurrent, PerProvider: p.Routes.PerProvider()}),
 		Output:     session.OutputConfig{Keep: p.Config.Output.Keep, KeepBytes: session.DefaultKeepBytes},
 		Idle:       p.Config.Session.Idle,
 		UnknownFor: session.DefaultUnknownFor,

@@ -1,7 +1,6 @@
 package wiring
 
 import (
-	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -12,10 +11,11 @@ import (
 
 // Setting is one thing that can be set, for documents and help.
 type Setting struct {
-	// Key in a file and for --set; Env is the environment variable.
+	// Key in a file and for --set; Env is the environment variable. A key with [] is of each object of a list, which only a
+	// file can hold: it has no variable.
 	Key string
 	Env string
-	// Type is string, list, duration, number or secret.
+	// Type is string, list, objects, duration, number or secret.
 	Type string
 	// Default as it would be written; "" = none.
 	Default string
@@ -47,10 +47,7 @@ func (e *SettingError) Error() string {
 func Settings() []Setting {
 	list := make([]Setting, 0, len(fields))
 	for _, f := range fields {
-		list = append(list, Setting{
-			Key: f.key, Env: f.env(), Type: f.kind(), Values: f.values, Doc: f.doc,
-			Default: cmp.Or(f.fallback, text(f.value(DefaultConfig()))),
-		})
+		list = append(list, f.describe(f.key, f.value(DefaultConfig()))...)
 	}
 	return list
 }
@@ -119,6 +116,8 @@ func (f field) kind() string {
 		return "secret"
 	case f.typ == reflect.TypeFor[time.Duration]():
 		return "duration"
+	case f.objects():
+		return "objects"
 	case f.typ.Kind() == reflect.Slice:
 		return "list"
 	case f.typ.Kind() == reflect.String:
@@ -164,6 +163,12 @@ func text(v any) string {
 		return duration(v)
 	case []string:
 		return strings.Join(v, ",")
+	case []Provider:
+		names := make([]string, len(v))
+		for i, p := range v {
+			names[i] = p.Name
+		}
+		return strings.Join(names, ",")
 	}
 	return fmt.Sprint(v)
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -27,12 +28,7 @@ func (c Config) MarshalJSON() ([]byte, error) { return json.Marshal(c.tree()) }
 func (c Config) tree() map[string]any {
 	flat := make(map[string]any, len(fields))
 	for _, f := range fields {
-		v := f.value(c)
-		switch f.kind() {
-		case "duration", "secret", "string": // a string may be a URL, which hides its user
-			v = text(v)
-		}
-		flat[f.key] = v
+		flat[f.key] = f.written(f.value(c))
 	}
 	nested, _ := confmap.Provider(flat, ".").Read() // it has no error to give
 	return nested
@@ -40,25 +36,34 @@ func (c Config) tree() map[string]any {
 
 // Schema describes a configuration file.
 func Schema() (*jsonschema.Schema, error) {
-	root := newSection()
+	root, err := schemaOf(fields)
+	if err != nil {
+		return nil, err
+	}
 	root.Title = "Configuration of correx-actors"
+	return root.Schema, nil
+}
+
+// schemaOf describes an object with these fields.
+func schemaOf(fields []field) (section, error) {
+	root := newSection()
 	for _, f := range fields {
 		leaf, err := f.schema()
 		if err != nil {
-			return nil, fmt.Errorf("schema of setting %s: %w", f.key, err)
+			return section{}, fmt.Errorf("schema of setting %s: %w", f.key, err)
 		}
-		section, name := root, f.key
+		at, name := root, f.key
 		for i, r := range f.key {
 			if r == '.' {
-				section, name = section.section(f.key[:i]), f.key[i+1:]
+				at, name = at.section(f.key[:i]), f.key[i+1:]
 			}
 		}
-		section.Properties[name] = leaf
+		at.Properties[name] = leaf
 		if f.secret() {
-			section.Properties[name+fileSuffix] = &jsonschema.Schema{Type: "string", Description: "path of a file that holds " + f.key}
+			at.Properties[name+fileSuffix] = &jsonschema.Schema{Type: "string", Description: "path of a file that holds " + f.key}
 		}
 	}
-	return root.Schema, nil
+	return root, nil
 }
 
 // section is an object of the schema that takes no unknown names.
@@ -80,6 +85,9 @@ func (s section) section(name string) section {
 }
 
 func (f field) schema() (*jsonschema.Schema, error) {
+	if f.objects() {
+		return f.schemaOfObjects()
+	}
 	s, err := jsonschema.ForType(f.typ, &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[Secret](): {Type: "string"},
 		reflect.TypeFor[URL]():    {Type: "string"},
@@ -100,7 +108,7 @@ func (f field) schema() (*jsonschema.Schema, error) {
 	if f.kind() == "number" {
 		s.Minimum, s.Maximum = bound(f.min), bound(f.max)
 	}
-	if value := DefaultConfig().lookup(f); f.fallback == "" && !f.secret() {
+	if value := DefaultConfig().lookup(f); value != nil && f.fallback == "" && !f.secret() {
 		if s.Default, err = json.Marshal(value); err != nil {
 			return nil, err
 		}
@@ -108,8 +116,11 @@ func (f field) schema() (*jsonschema.Schema, error) {
 	return s, nil
 }
 
-// lookup is a value in its written form.
+// lookup is a value in its written form; nil for a part of an object, which has no default but its zero.
 func (c Config) lookup(f field) any {
+	if known, ok := fieldByKey[f.key]; !ok || known.typ != f.typ || !slices.Equal(known.index, f.index) {
+		return nil
+	}
 	if v := f.value(c); f.kind() != "duration" {
 		return v
 	}

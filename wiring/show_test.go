@@ -101,6 +101,10 @@ func TestSettingsAreTheContractNames(t *testing.T) {
 		"drain.timeout": "30s", "journal.driver": "bolt",
 		"data_dir": "$XDG_DATA_HOME/correx-actors, else ~/.local/share/correx-actors",
 		"provider": "auto", "openai.base_url": "https://api.openai.com/v1", "openai.model": "gpt-4o-mini", "openai.api_key": "",
+		"providers": "", "providers[].name": "", "providers[].base_url": "https://api.openai.com/v1", "providers[].api_key": "",
+		"providers[].models": "", "providers[].models[].name": "", "providers[].models[].aliases": "", "providers[].models[].window": "0",
+		"providers[].limits.concurrent": "0", "providers[].limits.requests_per_minute": "0", "providers[].limits.tokens_per_minute": "0",
+		"providers[].fallback": "", "retry.limit": "2", "retry.max_wait": "30s", "breaker.failures": "5", "breaker.pause": "30s",
 		"offline.delay": "0s", "system_prompt": "the embedded one", "log.level": "info", "log.format": "text",
 	}
 	got := make(map[string]string)

@@ -1,5 +1,5 @@
 // Package directory finds or starts the session of a key. One actor owns the table, so that a session is never started twice
-// and none ends while a message for it is on its way.
+// and none ends while a message for it is on its way. It also lists sessions, without asking any of them: see Directory.List.
 package directory
 
 import (
@@ -13,21 +13,25 @@ import (
 	"github.com/correx/correx-actors/actors/session"
 	"github.com/correx/correx-actors/actors/slots"
 	"github.com/correx/correx-actors/messages"
+	"github.com/correx/correx-actors/persistence"
 )
 
 // Directory is the handle of the directory's actor. All methods may be called from any goroutine, but those with a context
 // block and must not be called from an actor's Receive.
 type Directory struct {
-	sys *kernel.System
-	pid *actor.PID
+	sys     *kernel.System
+	pid     *actor.PID
+	journal persistence.Journal
+	roster  *roster
 }
 
 // Start starts the directory's actor. deps describes every session that it will start.
 func Start(sys *kernel.System, deps session.Deps) (*Directory, error) {
+	r := new(roster)
 	if deps.Slots == nil {
 		deps.Slots = slots.New(sys, slots.Config{Max: slots.DefaultMax})
 	}
-	props := sys.Props(func() actor.Actor { return newTable(sys, &deps) }, kernel.PropsOptions{
+	props := sys.Props(func() actor.Actor { return newTable(sys, &deps, r) }, kernel.PropsOptions{
 		MailboxLimit: -1, // it only passes on; the sessions' own mailboxes are bounded
 		Supervisor:   deps.Supervisor(),
 	})
@@ -35,7 +39,7 @@ func Start(sys *kernel.System, deps session.Deps) (*Directory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start directory: %w", err)
 	}
-	return &Directory{sys: sys, pid: pid}, nil
+	return &Directory{sys: sys, pid: pid, journal: deps.Journal, roster: r}, nil
 }
 
 // Send passes a command to the session of a key; sender gets the answer (see session.Request). It never blocks.
@@ -70,7 +74,8 @@ func asFailure(ctx context.Context, err error) error {
 	return messages.FailRetryable(messages.CodeUnavailable, "the session ended before it could answer; try again")
 }
 
-// Active lists the sessions that are in memory.
+// Active gives all sessions that are in memory, as of all that was sent before. It is for a few of them: List costs the
+// directory's actor nothing.
 func (d *Directory) Active(ctx context.Context) (map[messages.Key]bool, error) {
 	answer, err := d.sys.Ask(ctx, d.pid, listActive{})
 	if err != nil {

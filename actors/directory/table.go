@@ -20,6 +20,8 @@ type table struct {
 
 	byKey map[messages.Key]*entry
 	byPID map[string]messages.Key
+	// roster is what lists read of the table; see there.
+	roster *roster
 	// peak is the most entries since the maps were made: Go's maps never shrink, so they are made anew after a crowd has left.
 	peak int
 
@@ -35,6 +37,8 @@ type entry struct {
 	// leaving: the session was given leave to end; held requests wait until it has ended or says that it stays.
 	leaving bool
 	held    []held
+	// quarantined: the session says that its records are damaged.
+	quarantined bool
 }
 
 type held struct {
@@ -48,10 +52,12 @@ type gathering struct {
 	waiting map[messages.Key]bool
 }
 
-func newTable(sys *kernel.System, deps *session.Deps) *table {
+// newTable makes a table that nothing is in yet, also where a restart makes it anew: its sessions have ended with it.
+func newTable(sys *kernel.System, deps *session.Deps, r *roster) *table {
+	r.clear()
 	return &table{
 		sys: sys, deps: deps, log: deps.Log, byKey: make(map[messages.Key]*entry), byPID: make(map[string]messages.Key),
-		draining: new(atomic.Bool),
+		roster: r, draining: new(atomic.Bool),
 	}
 }
 
@@ -68,6 +74,8 @@ func (t *table) Receive(ctx actor.Context) {
 		t.idle(m)
 	case session.Stay:
 		t.stay(ctx, m)
+	case session.Quarantined:
+		t.quarantined(m)
 	case *actor.Terminated:
 		t.ended(ctx, m.Who)
 	case listActive:
@@ -108,6 +116,7 @@ func (t *table) find(ctx actor.Context, key messages.Key) *entry {
 		return e
 	}
 	e := &entry{pid: ctx.Spawn(session.Props(t.deps, key, t.draining))}
+	t.roster.entered(key)
 	t.byKey[key] = e
 	t.byPID[e.pid.GetId()] = key
 	t.peak = max(t.peak, len(t.byKey))
@@ -133,6 +142,15 @@ func (t *table) stay(ctx actor.Context, m session.Stay) {
 	e.held = nil
 }
 
+func (t *table) quarantined(m session.Quarantined) {
+	e, ok := t.byKey[m.Key]
+	if !ok || !e.pid.Equal(m.Self) {
+		return
+	}
+	e.quarantined = true
+	t.roster.refuses(m.Key)
+}
+
 // ended forgets a session and starts it again if something waits for it.
 func (t *table) ended(ctx actor.Context, who *actor.PID) {
 	key, ok := t.byPID[who.GetId()]
@@ -142,6 +160,7 @@ func (t *table) ended(ctx actor.Context, who *actor.PID) {
 	e := t.byKey[key]
 	delete(t.byPID, who.GetId())
 	delete(t.byKey, key)
+	t.roster.left(key, e.quarantined)
 	t.shrink()
 	t.drain.done(t.sys, key)
 	t.suspend.done(t.sys, key)

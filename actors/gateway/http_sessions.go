@@ -1,34 +1,20 @@
 package gateway
 
 import (
-	"fmt"
 	"net/http"
 
-	"github.com/correx/correx-actors/actors"
+	"github.com/correx/correx-actors/actors/directory"
 	"github.com/correx/correx-actors/messages"
 	"github.com/correx/correx-actors/messages/protocol"
 )
 
 const (
 	pageLimit    = 100
-	maxPageLimit = 1000
+	maxPageLimit = directory.MaxPage
 )
 
 // listSessions serves GET /v1/sessions.
 func (g *Gateway) listSessions(w http.ResponseWriter, r *http.Request) {
-	query := r.URL.Query()
-	state, after := query.Get("state"), query.Get("after")
-	switch state {
-	case "", actors.SessionBusy, actors.SessionIdle, actors.SessionPassivated:
-	default:
-		respondError(w, messages.Fail(messages.CodeInvalidField, fmt.Sprintf("state is not %s, %s or %s",
-			actors.SessionBusy, actors.SessionIdle, actors.SessionPassivated)))
-		return
-	}
-	if after != "" && protocol.CheckSessionID(after) != nil {
-		respondError(w, messages.Fail(messages.CodeInvalidField, "after is no cursor"))
-		return
-	}
 	limit, failure := pageSize(r)
 	if failure != nil {
 		respondError(w, failure)
@@ -36,19 +22,22 @@ func (g *Gateway) listSessions(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := g.bounded(r, answerWithin)
 	defer cancel()
-	rows, more, err := g.client.Sessions(ctx, messages.DefaultTenant, state, messages.SessionID(after), limit)
+	query := r.URL.Query()
+	page, err := g.client.SessionsPage(ctx, directory.Query{
+		Tenant: messages.DefaultTenant,
+		State:  directory.State(query.Get("state")),
+		After:  messages.SessionID(query.Get("after")),
+		Limit:  limit,
+	})
 	if err != nil {
 		respondFailed(w, err)
 		return
 	}
-	page := new(protocol.SessionsPage)
-	for _, row := range rows {
-		page.Sessions = append(page.Sessions, summaryOf(row))
+	body := &protocol.SessionsPage{Next: string(page.Next)}
+	for _, s := range page.Sessions {
+		body.Sessions = append(body.Sessions, summaryOf(s))
 	}
-	if more {
-		page.Next = page.Sessions[len(page.Sessions)-1].SessionID
-	}
-	g.respondBody(w, page)
+	g.respondBody(w, body)
 }
 
 func pageSize(r *http.Request) (int, *messages.Failure) {

@@ -225,10 +225,14 @@ func contextPack(p *messages.PackView) *protocol.ContextPack {
 	return pack
 }
 
-func summaryOf(row actors.SessionSummary) protocol.SessionSummary {
-	return protocol.SessionSummary{
-		SessionID: string(row.Key.Session), State: row.State, EventSequence: row.EventHead, Epoch: row.Epoch, UpdatedAt: row.LastAppend.UTC(),
+func summaryOf(s actors.SessionSummary) protocol.SessionSummary {
+	summary := protocol.SessionSummary{SessionID: string(s.Key.Session), State: string(s.State)}
+	if !s.Damaged {
+		summary.SessionRow = &protocol.SessionRow{
+			EventSequence: s.EventHead, Epoch: s.Epoch, Running: s.Work.Running, Waiting: s.Work.Waiting, UpdatedAt: s.LastAppend.UTC(),
+		}
 	}
+	return summary
 }
 
 // storeFailure says in a client's words what an error of the journal means.

@@ -1,5 +1,5 @@
-// Package runner holds the actor of one run: it builds the context pack, calls the provider and reports what comes back. It
-// lives as a child of its session and does one attempt.
+// Package runner holds the actor of one run: it builds the context pack, calls the providers as its plan says and reports what comes
+// back. It lives as a child of its session.
 package runner
 
 import (
@@ -21,20 +21,22 @@ type Deps struct {
 	Counter func(model string) contextpack.TokenCounter
 	// SystemPrompt of the L0 layer; "" = the package's default.
 	SystemPrompt string
-	// Window is the model's window in tokens; 0 = unknown.
+	// Window in tokens of models of which the router knows none; 0 = unknown.
 	Window int
 	Limits Limits
-	// Now gives the time; it is what durations are measured with in logs.
-	Log *slog.Logger
+	// Notices makes the reports of waits and of texts that are replaced. Nil: the session takes none, so that waits are not
+	// shown and a run whose text was cut ends.
+	Notices Notices
+	Log     *slog.Logger
 }
 
-// Limits bound one attempt. Any byte of the provider is activity.
+// Limits bound a run. Any byte of the provider is activity.
 type Limits struct {
-	// FirstToken bounds the wait for the first activity after the call was sent. Default 2 min.
+	// FirstToken bounds the wait for the first activity after a call was sent. Default 2 min.
 	FirstToken time.Duration
 	// Token bounds the silence between two activities. Default 1 min.
 	Token time.Duration
-	// Whole bounds the attempt. Default 30 min.
+	// Whole bounds the run with all its calls and waits. Default 30 min.
 	Whole time.Duration
 	// MaxAnswerBytes bounds the answer; beyond it the run ends incomplete. Default 4 MiB.
 	MaxAnswerBytes int

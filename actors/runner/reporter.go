@@ -20,7 +20,7 @@ type reporter struct {
 	unacked bool
 	done    bool
 
-	// answer is the whole text; only the run's goroutine touches it.
+	// answer is the attempt's whole text; only the run's goroutine touches it.
 	answer strings.Builder
 }
 
@@ -57,6 +57,17 @@ func (r *reporter) flush() {
 	r.unacked = true
 	r.tell(r.streamed(r.waiting.String()))
 	r.waiting.Reset()
+}
+
+// restart tells that a new attempt begins: what follows is of that one, and its text replaces that of the old. A text of the
+// old one that is still on its way stays the one that is.
+func (r *reporter) restart(retried any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.waiting.Reset()
+	r.answer.Reset()
+	r.tell(retried)
+	r.order.Attempt++
 }
 
 // finish tells the rest of the text and then the end, as the last report of the run.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/correx/correx-actors/inference"
 )
 
 // silence ends a call that shows no life for too long: first until the first activity, then between two.
@@ -35,10 +37,10 @@ func (s *silence) over() {
 	begun := s.begun
 	s.mu.Unlock()
 	if begun {
-		s.cancel(&timeoutError{"the provider fell silent: stopped", s.limits.Token})
+		s.cancel(&timeoutError{"the provider fell silent: stopped", s.limits.Token, inference.LimitToken})
 		return
 	}
-	s.cancel(&timeoutError{"the provider did not begin to answer: stopped", s.limits.FirstToken})
+	s.cancel(&timeoutError{"the provider did not begin to answer: stopped", s.limits.FirstToken, inference.LimitFirstToken})
 }
 
 func (s *silence) stop() {

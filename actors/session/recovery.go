@@ -97,6 +97,9 @@ func (s *Session) recoveryFailed(ctx actor.Context, err error) {
 		s.refusal = messages.Fail(messages.CodeSessionDeleted, "the session was deleted")
 	case errors.Is(err, persistence.ErrCorrupt), errors.Is(err, messages.ErrUnknownType), errors.Is(err, messages.ErrBadRecord):
 		s.refusal = messages.Fail(messages.CodeQuarantined, "the session's journal has a record that cannot be read; an operator must look at it")
+		if s.parent != nil {
+			s.deps.Kernel.Tell(s.parent, Quarantined{Key: s.key, Self: s.self})
+		}
 	case errors.Is(err, persistence.ErrClosed):
 		s.end(ctx)
 		return

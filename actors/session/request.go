@@ -59,6 +59,11 @@ type (
 		Key  messages.Key
 		Self *actor.PID
 	}
+	// Quarantined says that the session's records are damaged, so that it serves nothing: the list of sessions shows it.
+	Quarantined struct {
+		Key  messages.Key
+		Self *actor.PID
+	}
 	// Drain asks the session to admit and start nothing more; answered with Drained once no run is active.
 	Drain struct{}
 	// Drained says that no run is active any more.

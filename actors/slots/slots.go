@@ -161,15 +161,26 @@ func (s *Slots) Ask(need Need, owner *actor.PID) *Ticket {
 }
 
 // Continue notes that a resume token goes on with a lineage, so that a run of another session that is given the token waits for
-// the lineage's lease. Forget it when the token is replaced.
+// the lineage's lease. A run that was given the token before holds that lease from now on. Forget it when the token is replaced.
 func (s *Slots) Continue(token, lineage string) {
 	if token == lineage || token == "" || lineage == "" {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.lineage(lineage) != token {
-		s.lineages[token] = lineage
+	delete(s.lineages, token)
+	first := s.lineage(lineage)
+	if first == token {
+		return // the lineage goes on with the token
+	}
+	s.lineages[token] = lineage
+	if l := s.leases[token]; l != nil && s.leases[first] == nil {
+		delete(s.leases, token)
+		s.leases[first] = l
+		l.holder.lease = first
+		for e := l.waiting.Front(); e != nil; e = e.Next() {
+			value(e).lease = first
+		}
 	}
 }
 

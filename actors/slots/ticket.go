@@ -24,8 +24,15 @@ func (s *Slots) enqueue(t *Ticket) {
 		return
 	}
 	t.state, t.place = waitsForLease, inOrder(&l.waiting, t)
-	if t.need.Interrupts && l.holder.state >= granted {
-		s.sys.Tell(l.holder.owner, Wanted{Ticket: l.holder})
+	if t.need.Interrupts {
+		s.want(l.holder)
+	}
+}
+
+// want tells who works under a lease that an interrupt waits for it. One that waits for its slot is told when it has it.
+func (s *Slots) want(holder *Ticket) {
+	if holder.state == granted || holder.state == adopted {
+		s.sys.Tell(holder.owner, Wanted{Ticket: holder})
 	}
 }
 
@@ -92,7 +99,7 @@ func (s *Slots) remind(t *Ticket) {
 	}
 	for e := l.waiting.Front(); e != nil; e = e.Next() {
 		if value(e).need.Interrupts {
-			s.sys.Tell(t.owner, Wanted{Ticket: t})
+			s.want(t)
 			return
 		}
 	}
@@ -115,8 +122,14 @@ func (s *Slots) leaveQueue(t *Ticket) {
 	}
 }
 
-// end gives back what the ticket holds, the slot before the lease, or takes it out of its queue.
+// end gives everything back, which others may get.
 func (s *Slots) end(t *Ticket) {
+	s.leave(t)
+	s.dispatch()
+}
+
+// leave gives back what the ticket holds, the slot before the lease, or takes it out of its queue. The slot is not passed on yet.
+func (s *Slots) leave(t *Ticket) {
 	was := t.state
 	t.state = released
 	switch was {
@@ -131,7 +144,6 @@ func (s *Slots) end(t *Ticket) {
 		s.giveBack(t)
 	}
 	s.passLease(t)
-	s.dispatch()
 }
 
 func (s *Slots) giveBack(t *Ticket) {
@@ -177,13 +189,20 @@ func (t *Ticket) Change(need Need) (stillGranted bool) {
 		return false
 	}
 	if s.lineage(need.Lease) != t.lease {
-		s.end(t)
+		s.leave(t)
 		t.need, t.lease = need, s.lineage(need.Lease)
 		s.enqueue(t)
-		s.dispatch()
+		s.dispatch() // only now: the slot that it gave back may be its own again
 		return false
 	}
-	if need.Provider == t.need.Provider || t.state == waitsForLease {
+	if t.state == waitsForLease {
+		urgent := need.Interrupts && !t.need.Interrupts
+		if t.need = need; urgent {
+			s.want(s.leases[t.lease].holder)
+		}
+		return false
+	}
+	if need.Provider == t.need.Provider {
 		t.need = need
 		return t.state == granted
 	}

@@ -1,289 +1,188 @@
 package main
 
 import (
-	"encoding/json"
-	"math/rand/v2"
 	"slices"
-	"time"
-
-	"github.com/stretchr/testify/require"
+	"strings"
 
 	"github.com/correx/correx-actors/messages/protocol"
 )
 
-// watcher follows all sessions on one connection, and reconnects after the last number that it has.
-type watcher struct {
-	c     *chaos
-	acks  bool
-	seen  map[string]*seen
-	calls int
+// verdict is what the last server says of all that was acknowledged.
+type verdict struct {
+	*chaos
+	l *line
+	// ends of the turns, by id; notes in the event logs, by turn; answers that name a turn, by turn.
+	ends    map[string]*protocol.Turn
+	notes   map[string][]string
+	answers map[string][]string
 }
 
-// seen is what a watcher has of one session.
-type seen struct {
-	last uint64
-	// jumped: a final came from behind a gap, which must be told next.
-	jumped bool
-	gap    bool
-	// run, attempt and text are the running answer as its deltas add up; known is false until its beginning was seen.
-	run     string
-	attempt uint32
-	text    string
-}
-
-// watch follows until all is calm, and then once more until nothing comes.
-func (c *chaos) watch(n int) {
-	w := &watcher{c: c, acks: n == 0, seen: make(map[string]*seen)}
-	for i := range chaosSessions {
-		w.seen[chaosSession(i)] = &seen{}
-	}
-	for c.t.Context().Err() == nil {
-		calm := c.calm.Load()
-		if w.connected() && calm && w.quiet() {
-			return
-		}
-	}
-}
-
-// quiet: the answer of every turn is known.
-func (w *watcher) quiet() bool {
-	for i := range chaosSessions {
-		state, err := w.c.client.Session(w.c.t.Context(), chaosSession(i))
-		if err != nil || state.ActiveRun != nil || len(state.Queue) > 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// connected follows over one connection; true if it was ended by silence.
-func (w *watcher) connected() bool {
-	l := &line{c: w.c}
-	defer l.drop()
-	conn, err := w.c.client.Dial(w.c.t.Context())
-	if err != nil {
-		time.Sleep(10 * time.Millisecond)
-		return false
-	}
-	l.conn = conn
-	for session, s := range w.seen {
-		s.jumped, s.gap = false, false
-		after := s.last
-		if conn.Send(w.c.t.Context(), &protocol.Subscribe{SessionID: session, AfterSeq: &after}) != nil {
-			return false
-		}
-	}
-	begun := time.Now()
-	for {
-		wait := time.Second
-		frame, ok := l.receive(wait)
-		if !ok {
-			return time.Since(begun) > wait
-		}
-		begun = time.Now()
-		w.frame(l, frame)
-		if w.calls++; rand.IntN(300) == 0 && !w.c.calm.Load() {
-			return false // the client goes in the middle of something and comes back
-		}
-	}
-}
-
-func (w *watcher) frame(l *line, frame protocol.ServerFrame) {
-	switch f := frame.(type) {
-	case *protocol.Gap:
-		w.seen[f.SessionID].gap = true
-	case *protocol.Resync:
-		s := w.seen[f.SessionID]
-		if !s.gap || f.UpToSeq < s.last {
-			w.c.fault("I11: resync up to %d of %s after item %d, gap told: %t", f.UpToSeq, f.SessionID, s.last, s.gap)
-		}
-		s.last, s.gap, s.jumped = f.UpToSeq, false, false
-		s.run, s.attempt, s.text = f.RunID, f.Attempt, f.Text
-	case protocol.OutputItem:
-		w.item(f)
-		session, seq := f.Place()
-		if final, ok := f.(*protocol.RouterResponse); ok {
-			w.c.final(final)
-			if w.acks && session[len(session)-1]%2 == 1 {
-				_ = l.conn.Send(w.c.t.Context(), &protocol.Ack{SessionID: session, Seq: seq})
-			}
-		}
-	}
-}
-
-// item checks the number of an item, that everybody gets the same under it, and that deltas add up to the final text.
-func (w *watcher) item(f protocol.OutputItem) {
-	session, seq := f.Place()
-	s := w.seen[session]
-	_, final := f.(*protocol.RouterResponse)
-	switch {
-	case seq <= s.last:
-		w.c.fault("I11: item %d of %s comes after item %d: %+v", seq, session, s.last, f)
-	case s.gap || s.jumped && !final:
-		w.c.fault("I11: no resync before item %d of %s after item %d", seq, session, s.last)
-	case seq != s.last+1 && !final:
-		w.c.fault("I11: item %d of %s after item %d, no gap was told: %+v", seq, session, s.last, f)
-	}
-	s.jumped = s.jumped || seq != s.last+1
-	s.last = seq
-	w.c.same(session, seq, f)
-	switch f := f.(type) {
-	case *protocol.StreamDelta:
-		if f.Offset == 0 {
-			s.run, s.attempt, s.text = f.RunID, f.Attempt, ""
-		}
-		if f.RunID != s.run || f.Attempt != s.attempt || f.Offset != uint64(len(s.text)) {
-			w.c.fault("delta at %d of %s, attempt %d, but the text has %d bytes of %s, attempt %d",
-				f.Offset, f.RunID, f.Attempt, len(s.text), s.run, s.attempt)
-		}
-		s.text += f.Text
-	case *protocol.StreamFinalize:
-		if f.RunID == s.run && f.Attempt == s.attempt && f.Text != s.text {
-			w.c.fault("the deltas of %s add up to %q, its final is %q", f.RunID, s.text, f.Text)
-		}
-	}
-}
-
-func (c *chaos) same(session string, seq uint64, f protocol.OutputItem) {
-	data, err := json.Marshal(f)
-	if err != nil {
-		c.fault("%v", err)
-		return
-	}
-	c.mu.Lock()
-	before, known := c.items[session][seq]
-	c.items[session][seq] = string(data)
-	c.mu.Unlock()
-	if known && before != string(data) {
-		c.fault("I11: item %d of %s is %s and %s", seq, session, before, data)
-	}
-}
-
-func (c *chaos) final(f *protocol.RouterResponse) {
-	c.mu.Lock()
-	before := c.finals[f.RunID]
-	c.finals[f.RunID] = f
-	c.mu.Unlock()
-	if before != nil && before.Seq != f.Seq {
-		c.fault("I9: run %s has two finals, %d and %d", f.RunID, before.Seq, f.Seq)
-	}
-}
+// chaosEnds are the ends that a turn may have here: nothing waits for long, and the runs of this build take no offers.
+var chaosEnds = []string{"answered", "failed", "cancelled", "interrupted", "merged", "withdrawn"}
 
 // verify asks the last server for everything that was acknowledged.
 func (c *chaos) verify() {
 	c.t.Helper()
-	logs := make(map[string][]protocol.StoredEvent)
+	v := &verdict{
+		chaos: c, l: &line{c: c}, ends: make(map[string]*protocol.Turn), notes: make(map[string][]string),
+		answers: make(map[string][]string),
+	}
+	defer v.l.drop()
 	for i := range chaosSessions {
-		session := chaosSession(i)
-		logs[session] = c.log(session, 0)
-		c.verifyLog(session, logs[session])
+		v.verifyLog(chaosSession(i))
 	}
-	ends := make(map[string]int)
-	l := &line{c: c}
-	defer l.drop()
-	for _, turn := range c.turns {
-		ends[c.verifyTurn(l, turn, logs[turn.session])]++
-	}
-	c.t.Logf("%d turns ended: %v; %d finals", len(c.turns), ends, len(c.finals))
-}
-
-// verifyTurn: exactly one end, by id and by key, the same as was published, and a note if and only if a run took it.
-func (c *chaos) verifyTurn(l *line, turn *chaosTurn, log []protocol.StoredEvent) (state string) {
-	answer, _, _ := l.ask(&protocol.GetTurn{SessionID: turn.session, TurnID: turn.id})
-	byKey, _, _ := l.ask(&protocol.GetTurn{SessionID: turn.session, IdempotencyKey: turn.key})
-	end, ok := answer.(*protocol.Turn)
-	same, found := byKey.(*protocol.Turn)
-	if !ok || !found {
-		c.fault("I7: turn %s: %v, by key %s: %v", turn.id, answer, turn.key, byKey)
-		return "unknown"
-	}
-	if end.TurnID != same.TurnID || end.State != same.State || end.Content != same.Content {
-		c.fault("I7: turn %+v is by key %+v", end, same)
-	}
-	if slices.Contains([]string{"queued", "running"}, end.State) {
-		c.fault("I7: turn %+v has no end", end)
-	}
-	final := c.finals[end.RunID]
-	switch taken := end.Outcome != ""; {
-	case taken != (final != nil):
-		c.fault("I9: turn %+v in %s has the final %+v", end, turn.session, final)
-	case taken && (final.Content != end.Content || final.Outcome != end.Outcome || !slices.Contains(final.TurnIDs, turn.id)):
-		c.fault("I9: turn %+v has another final %+v", end, final)
-	}
-	notes := 0
-	for _, stored := range log {
-		var note struct {
-			Type, Content string
-			TurnID        string `json:"turn_id"`
-		}
-		if json.Unmarshal(stored.Event, &note) == nil && note.Type == "steering_note_added" && note.TurnID == turn.id {
-			if notes++; note.Content != turn.text {
-				c.fault("I2: the note of %+v says %q", turn, note.Content)
+	for _, final := range c.finals {
+		for _, id := range final.TurnIDs {
+			v.answers[id] = append(v.answers[id], final.RunID)
+			if c.turns[id] == nil {
+				c.fault("run %s answers turn %s, which nobody was promised", final.RunID, id)
 			}
 		}
 	}
-	if want := turn.mode == protocol.ModeSteering && end.Outcome != ""; want != (notes == 1) || notes > 1 {
-		c.fault("I2: turn %+v (%+v) has %d notes", turn, end, notes)
+	for id, turn := range c.turns {
+		if v.ends[id] = v.end(turn); v.ends[id] == nil {
+			return // the rest would be noise
+		}
 	}
-	if end.Reason == "" {
-		return end.State
+	for id, turn := range c.turns {
+		v.verifyTurn(turn, v.ends[id])
+		c.happened("ends " + v.ends[id].State)
 	}
-	return end.State + " (" + end.Reason + ")"
+	v.verifyRefused()
+	v.verifyAborts()
+	for i := range chaosSessions {
+		v.verifyOutput(chaosSession(i))
+		v.verifyOrder(chaosSession(i))
+		v.verifyHistory(chaosSession(i))
+		v.verifyRedelivery(chaosSession(i))
+	}
 }
 
-// verifyLog: no acknowledged event is lost or doubled, no number is left out, and the state is the fold (I1).
-func (c *chaos) verifyLog(session string, log []protocol.StoredEvent) {
-	c.t.Helper()
-	status, stage := "IDLE", ""
-	var stages []string
-	times := make(map[string]int)
-	for i, stored := range log {
-		if stored.Sequence != uint64(i)+1 {
-			c.fault("I1: event %d of %s has number %d", i+1, session, stored.Sequence)
-		}
-		var event struct {
-			Type        string
-			StageID     string `json:"stage_id"`
-			NextStageID string `json:"next_stage_id"`
-			Summary     string
-			Reason      string
-		}
-		require.NoError(c.t, json.Unmarshal(stored.Event, &event))
-		times[string(stored.Event)]++
-		switch event.Type {
-		case "workflow_started", "orchestration_resumed":
-			status = "RUNNING"
-		case "orchestration_paused":
-			status = "PAUSED"
-		case "workflow_completed":
-			status = "COMPLETED"
-		case "stage_started":
-			stage = event.StageID
-		case "stage_completed":
-			stage = event.NextStageID
-			stages = append(stages, event.StageID+" SUCCESS "+event.Summary)
-		case "stage_failed":
-			stages = append(stages, event.StageID+" FAILURE "+event.Reason)
-		case "stage_cancelled":
-			stages = append(stages, event.StageID+" CANCELLED "+event.Reason)
+// end asks for a turn by id and by key, which must tell the same: an end, and the one that was told before if any was (I7).
+func (v *verdict) end(turn *chaosTurn) *protocol.Turn {
+	byID, refused, _ := v.l.ask(&protocol.GetTurn{SessionID: turn.session, TurnID: turn.id})
+	byKey, _, _ := v.l.ask(&protocol.GetTurn{SessionID: turn.session, IdempotencyKey: turn.key})
+	end, ok := byID.(*protocol.Turn)
+	same, found := byKey.(*protocol.Turn)
+	if !ok || !found {
+		v.fault("I7: turn %+v: %s, %v, by its key: %s", turn, shown(byID), refused, shown(byKey))
+		return nil
+	}
+	if end.ID, same.ID = "", ""; *end != *same {
+		v.fault("I7: turn %s is by its key %s", shown(end), shown(same))
+	}
+	if !slices.Contains(chaosEnds, end.State) {
+		v.fault("I7: turn %+v has not ended as it must: %s", turn, shown(end))
+	}
+	for _, told := range turn.told {
+		if told != end.State && !slices.Contains([]string{"queued", "offered", "running"}, told) {
+			v.fault("I7: turn %+v was told to have ended as %s, and is %s", turn, told, shown(end))
 		}
 	}
-	for seq, event := range c.marks[session] {
-		if seq > uint64(len(log)) || string(log[seq-1].Event) != event {
-			c.fault("I6: event %d of %s was acknowledged and is lost: %s", seq, session, event)
-		}
-		if isMark := event[:14] == `{"type":"mark"`; isMark && times[event] != 1 {
-			c.fault("I6: %s is %d times in %s", event, times[event], session)
-		}
+	return end
+}
+
+// verifyTurn compares a turn's end with what else speaks of it: its run's final, its notes, who joined it and who stopped it.
+func (v *verdict) verifyTurn(turn *chaosTurn, end *protocol.Turn) {
+	taken, final := end.Outcome != "", v.finals[end.RunID]
+	switch {
+	case len(v.answers[turn.id]) > 1:
+		v.fault("I7: turn %s is answered by %v", shown(end), v.answers[turn.id])
+	case taken != (final != nil):
+		v.fault("I9: turn %s has the final %s", shown(end), shown(final))
+	case taken && (final.Content != end.Content || final.Outcome != end.Outcome || !slices.Equal(v.answers[turn.id], []string{end.RunID})):
+		v.fault("I9: turn %s has another final %s", shown(end), shown(final))
+	case taken && final.SteeringEmitted != (turn.mode == protocol.ModeSteering):
+		v.fault("I2: turn %+v has the final %s", turn, shown(final))
+	case !taken && (end.Content != "" || len(v.answers[turn.id]) > 0):
+		v.fault("I9: turn %s, which no run took, is answered by %v", shown(end), v.answers[turn.id])
+	default:
+		v.verifyState(turn, end, final)
 	}
-	state, err := c.client.Session(c.t.Context(), session)
-	require.NoError(c.t, err)
-	got := make([]string, len(state.L2Memory))
-	for i, s := range state.L2Memory {
-		got[i] = s.StageID + " " + s.Outcome + " " + s.Summary
+	notes := 0
+	if taken && turn.mode == protocol.ModeSteering {
+		notes = 1
 	}
-	if state.WorkflowStatus != status || state.CurrentStageID != stage || state.EventSequence != uint64(len(log)) ||
-		state.L2Total != uint64(len(stages)) || !slices.Equal(got, stages[max(0, len(stages)-len(got)):]) {
-		c.fault("I1: the state of %s is not the fold of its %d events: %+v, want %s %s %d", session, len(log), state, status, stage, len(stages))
+	if got := v.notes[turn.id]; len(got) != notes || notes == 1 && got[0] != turn.text {
+		v.fault("I2: turn %+v (%s) has the notes %q", turn, shown(end), got)
 	}
 }
+
+// verifyState: the end is one that something led to.
+func (v *verdict) verifyState(turn *chaosTurn, end *protocol.Turn, final *protocol.RouterResponse) {
+	taken := final != nil
+	ok := true
+	switch end.State {
+	case "answered":
+		ok = taken && end.Outcome == "completed"
+	case "failed": // a run that crashes too often, or that waits for its slot too long, started or not
+		ok = !taken && end.Reason == "slot_timeout" ||
+			taken && end.Outcome == "failed" && final.Error != nil && slices.Contains([]string{"crash_loop", "slot_timeout"}, final.Error.Code)
+	case "cancelled":
+		ok = (!taken || end.Outcome == "cancelled") && v.stopped(turn, end.Reason)
+	case "interrupted":
+		ok = taken && end.Outcome == "interrupted" && end.Reason == "interrupted" && v.interrupted(turn)
+	case "merged":
+		ok = taken && v.joined(turn, end, final)
+	case "withdrawn":
+		ok = !taken && turn.withdrawn
+	}
+	if !ok || taken && end.State != "merged" && (final.TurnIDs[0] != turn.id || end.RunID != chaosRunOf(turn.id)) {
+		v.fault("I7: turn %+v: nothing led to its end %s with the final %s", turn, shown(end), shown(final))
+	}
+	if turn.withdrawn && end.State != "withdrawn" {
+		v.fault("I6: turn %+v was taken back, and is %s", turn, shown(end))
+	}
+}
+
+// stopped: the reason is that of an abort that could stop this turn and was not over when it was sent.
+func (v *verdict) stopped(turn *chaosTurn, reason string) bool {
+	a := v.aborts[reason]
+	return a != nil && a.frame.SessionID == turn.session && a.acked > turn.sent &&
+		(a.frame.TurnID == "" || a.frame.TurnID == turn.id) && (a.frame.RunID == "" || a.frame.RunID == chaosRunOf(turn.id))
+}
+
+// interrupted: another turn of the session came to do it.
+func (v *verdict) interrupted(turn *chaosTurn) bool {
+	for _, other := range v.turns {
+		if other != turn && other.session == turn.session && other.queueMode == "interrupt" {
+			return true
+		}
+	}
+	return false
+}
+
+// joined: the turn that leads is of the same sender and the same kind, and its run answered both.
+func (v *verdict) joined(turn *chaosTurn, end *protocol.Turn, final *protocol.RouterResponse) bool {
+	lead := v.turns[end.MergedInto]
+	joins := func(mode string) bool { return mode == "followup" || mode == "steer" }
+	return lead != nil && lead != turn && lead.session == turn.session && lead.sender == turn.sender && lead.mode == turn.mode &&
+		joins(lead.queueMode) && joins(turn.queueMode) && final.TurnIDs[0] == lead.id && v.ends[lead.id].State != "merged" &&
+		v.ends[lead.id].Content == end.Content
+}
+
+// verifyRefused: what was refused was never admitted.
+func (v *verdict) verifyRefused() {
+	for _, turn := range v.refused {
+		answer, refused, _ := v.l.ask(&protocol.GetTurn{SessionID: turn.session, IdempotencyKey: turn.key})
+		if refused == nil || refused.Code != "unknown_turn" {
+			v.fault("turn %+v was refused, and is %s, %v", turn, shown(answer), refused)
+		}
+	}
+}
+
+// verifyAborts: what an abort named as stopped was not answered any more, whoever was first to stop it.
+func (v *verdict) verifyAborts() {
+	for _, a := range v.aborts {
+		for _, id := range a.turns {
+			turn, end := v.turns[id], v.ends[id]
+			stopped := func(s string) bool { return s == "cancelled" || s == "interrupted" }
+			if turn == nil || turn.session != a.frame.SessionID || !stopped(end.State) && (end.State != "merged" || !stopped(end.Outcome)) {
+				v.fault("I6: abort %s stopped turn %s: %+v, %s", shown(a.frame), id, turn, shown(end))
+			}
+		}
+	}
+}
+
+// runOf is the run that a turn leads.
+func chaosRunOf(turnID string) string { return "run_" + strings.TrimPrefix(turnID, "turn_") }

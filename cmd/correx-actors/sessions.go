@@ -4,56 +4,14 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"text/tabwriter"
-	"time"
 
 	"github.com/correx/correx-actors/cmd/correx-actors/client"
 	"github.com/correx/correx-actors/messages/protocol"
 )
 
 type sessionsCmd struct {
-	List sessionsListCmd `cmd:"" default:"1" help:"List sessions."`
+	List sessionsListCmd `cmd:"" default:"withargs" help:"List sessions."`
 	Show sessionsShowCmd `cmd:"" help:"Show a session's state, or the context pack that its next turn would get."`
-}
-
-type sessionsListCmd struct {
-	State string `placeholder:"STATE" help:"Only those that are busy, idle or passivated."`
-	After string `placeholder:"ID" help:"Only those after this id."`
-	Limit int    `placeholder:"N" help:"At most so many; without it all are listed."`
-}
-
-// Run implements the command.
-func (s *sessionsListCmd) Run(a *app) error {
-	c, err := a.client()
-	if err != nil {
-		return err
-	}
-	table := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-	if !a.json {
-		fmt.Fprintln(table, "SESSION\tSTATE\tEVENTS\tUPDATED")
-	}
-	after, left := s.After, s.Limit
-	for {
-		page, err := c.Sessions(context.Background(), s.State, after, left)
-		if err != nil {
-			return err
-		}
-		for _, row := range page.Sessions {
-			if a.json {
-				err = a.writeJSON(row)
-			} else {
-				_, err = fmt.Fprintf(table, "%s\t%s\t%d\t%s\n", row.SessionID, row.State, row.EventSequence, when(row.UpdatedAt))
-			}
-			if err != nil {
-				return err
-			}
-		}
-		left -= len(page.Sessions)
-		if page.Next == "" || s.Limit > 0 && left <= 0 {
-			return table.Flush()
-		}
-		after = page.Next
-	}
 }
 
 type sessionsShowCmd struct {
@@ -147,10 +105,3 @@ func describe(state *protocol.State) string {
 }
 
 func indent(text string) string { return "    " + strings.ReplaceAll(text, "\n", "\n    ") }
-
-func when(t time.Time) string {
-	if t.IsZero() {
-		return "-"
-	}
-	return t.Local().Format(time.DateTime)
-}

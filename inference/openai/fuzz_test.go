@@ -2,7 +2,6 @@ package openai
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -72,7 +71,7 @@ func checkText(t *testing.T, body []byte, piece int, contentType string) {
 	})
 	require.NoError(t, err)
 	var text strings.Builder
-	_, err = provider.Infer(context.Background(), inference.Request{Pack: contextpack.Pack{Entries: []contextpack.Entry{
+	_, err = provider.Infer(t.Context(), inference.Request{Pack: contextpack.Pack{Entries: []contextpack.Entry{
 		{Role: contextpack.RoleUser, Content: "hi", Kept: true},
 	}}}, func(event inference.Event) error {
 		if delta, ok := event.(inference.Delta); ok {

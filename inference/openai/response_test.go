@@ -24,11 +24,13 @@ func TestRateLimitsAreReadInAllTheirForms(t *testing.T) {
 				"x-ratelimit-limit-requests": "60", "x-ratelimit-remaining-requests": "59", "x-ratelimit-reset-requests": "1s",
 				"x-ratelimit-limit-tokens": "150000", "x-ratelimit-remaining-tokens": "149984", "x-ratelimit-reset-tokens": "6m0s",
 			},
-			RateLimit{60, 59, time.Second, true}, RateLimit{150000, 149984, 6 * time.Minute, true},
+			RateLimit{60, 59, time.Second, true},
+			RateLimit{150000, 149984, 6 * time.Minute, true},
 		},
 		"azure": {
 			map[string]string{"x-ratelimit-remaining-requests": "7", "x-ratelimit-remaining-tokens": "0"},
-			RateLimit{0, 7, 0, true}, RateLimit{0, 0, 0, true},
+			RateLimit{0, 7, 0, true},
+			RateLimit{0, 0, 0, true},
 		},
 		"anthropic": {
 			map[string]string{
@@ -39,7 +41,8 @@ func TestRateLimitsAreReadInAllTheirForms(t *testing.T) {
 		"standard": {map[string]string{"ratelimit-limit": "9", "ratelimit-remaining": "8", "ratelimit-reset": "30"}, RateLimit{9, 8, 30 * time.Second, true}, RateLimit{}},
 		"hostile": {
 			map[string]string{"x-ratelimit-limit-requests": "-4", "x-ratelimit-remaining-requests": "-1", "x-ratelimit-reset-requests": "1e300"},
-			RateLimit{0, 0, maxRetryAfter, true}, RateLimit{},
+			RateLimit{0, 0, maxRetryAfter, true},
+			RateLimit{},
 		},
 		"garbage": {map[string]string{"x-ratelimit-remaining-requests": "many", "x-ratelimit-remaining-tokens": ""}, RateLimit{}, RateLimit{}},
 	} {

@@ -91,7 +91,7 @@ func measureStreams(tb testing.TB, url string) int {
 	require.NoError(tb, err)
 	defer provider.Close()
 	before := inUse()
-	ctx, cancel := context.WithCancelCause(context.Background())
+	ctx, cancel := context.WithCancelCause(tb.Context())
 	var group errgroup.Group
 	arrived := make(chan struct{}, concurrentStreams)
 	for range concurrentStreams {

@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -108,7 +109,7 @@ func TestToolCallsAreBounded(t *testing.T) {
 	var many toolCalls
 	var piece toolPiece
 	for i := range maxToolCalls {
-		piece.ID = fmt.Sprint(i)
+		piece.ID = strconv.Itoa(i)
 		require.NoError(t, many.add(piece))
 	}
 	piece.ID = "one more"

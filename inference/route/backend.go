@@ -54,7 +54,7 @@ func newBackend(p Provider, breaker Breaker, log *slog.Logger) *backend {
 	// No Interval: at its border gobreaker forgets the calls in progress, and an answer may well take longer than any window.
 	// A success in between ends a row of failures.
 	b.breaker = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
-		Name:        p.Backend.Name(),
+		Name:        p.Name,
 		MaxRequests: 1,
 		Timeout:     breaker.Pause,
 		ReadyToTrip: func(n gobreaker.Counts) bool { return int64(n.ConsecutiveFailures) >= int64(breaker.Failures) },

@@ -10,12 +10,16 @@ import (
 	"github.com/correx/correx-actors/inference"
 )
 
-// Provider is a provider of the catalogue. Its name is that of its Backend.
+// Provider is a provider of the catalogue.
 type Provider struct {
+	// Name in fallbacks and reasons; "" = the Backend's.
+	Name    string
 	Backend inference.Provider
 	// Models it serves; the first is for those who name none. Empty: every name that no other provider lists.
 	Models []Model
-	Limits Limits
+	// Standard is the model of those who name none, at a provider without Models; "" = the Backend knows one.
+	Standard string
+	Limits   Limits
 	// Fallback names who takes over when it cannot answer, in order: PROVIDER, which takes the model under the same name if
 	// it lists it, else its own first one, or PROVIDER/MODEL.
 	Fallback []string
@@ -63,28 +67,29 @@ type catalogue struct {
 }
 
 func newCatalogue(providers []Provider) (*catalogue, error) {
-	c := &catalogue{providers: providers, index: make(map[string]int, len(providers))}
+	c := &catalogue{providers: slices.Clone(providers), index: make(map[string]int, len(providers))}
 	var faults []error
 	if len(providers) == 0 {
 		faults = append(faults, errors.New("no provider"))
 	}
-	for i, p := range providers {
-		if p.Backend == nil || p.Backend.Name() == "" {
+	for i, p := range c.providers {
+		if p.Backend == nil || cmp.Or(p.Name, p.Backend.Name()) == "" {
 			faults = append(faults, fmt.Errorf("provider %d: no backend with a name", i+1))
 			continue
 		}
-		if _, twice := c.index[p.Backend.Name()]; twice {
-			faults = append(faults, fmt.Errorf("provider %s: named twice", p.Backend.Name()))
+		p.Name = cmp.Or(p.Name, p.Backend.Name())
+		if _, twice := c.index[p.Name]; twice {
+			faults = append(faults, fmt.Errorf("provider %s: named twice", p.Name))
 			continue
 		}
-		c.index[p.Backend.Name()] = i
+		c.providers[i], c.index[p.Name] = p, i
 	}
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
 	}
-	for _, p := range providers {
+	for _, p := range c.providers {
 		if err := c.check(p); err != nil {
-			faults = append(faults, fmt.Errorf("provider %s: %w", p.Backend.Name(), err))
+			faults = append(faults, fmt.Errorf("provider %s: %w", p.Name, err))
 		}
 	}
 	return c, errors.Join(faults...)
@@ -112,7 +117,7 @@ func (c *catalogue) check(p Provider) error {
 		faults = append(faults, errors.New("a limit is negative"))
 	}
 	for _, name := range p.Fallback {
-		if name == p.Backend.Name() {
+		if name == p.Name {
 			faults = append(faults, errors.New("it is its own fallback"))
 		} else if _, ok := c.fallback(name, ""); !ok {
 			faults = append(faults, fmt.Errorf("fallback %q names no provider with that model", name))
@@ -176,7 +181,7 @@ func (c *catalogue) primaries(asked string) []target {
 // first is the target of those who ask for no model.
 func (c *catalogue) first(p Provider) target {
 	if len(p.Models) == 0 {
-		return target{provider: p.Backend.Name()}
+		return c.passed(p, p.Standard)
 	}
 	return model(p, p.Models[0])
 }
@@ -222,9 +227,9 @@ func (c *catalogue) fallback(name, asked string) (target, bool) {
 }
 
 func (c *catalogue) passed(p Provider, name string) target {
-	return target{provider: p.Backend.Name(), model: name, window: Window(name)}
+	return target{provider: p.Name, model: name, window: Window(name)}
 }
 
 func model(p Provider, m Model) target {
-	return target{provider: p.Backend.Name(), model: m.Name, window: cmp.Or(m.Window, Window(m.Name))}
+	return target{provider: p.Name, model: m.Name, window: cmp.Or(m.Window, Window(m.Name))}
 }

@@ -65,8 +65,8 @@ func New(c Config) (*Router, error) {
 		return nil, err
 	}
 	r := &Router{catalogue: known, rules: c.Rules, backends: make(map[string]*backend, len(c.Providers))}
-	for _, p := range c.Providers {
-		r.backends[p.Backend.Name()] = newBackend(p, c.Breaker, c.Logger)
+	for _, p := range known.providers {
+		r.backends[p.Name] = newBackend(p, c.Breaker, c.Logger)
 	}
 	return r, nil
 }
@@ -103,7 +103,7 @@ func (r *Router) route(t target, reason string) inference.Route {
 	return inference.Route{Provider: r.backends[t.provider].Provider, Model: t.model, Reason: reason, Window: t.window}
 }
 
-// PerProvider gives the limits on concurrent calls, by provider; one without a limit is missing.
+// PerProvider gives the limits on concurrent calls, by the name of the provider that Route gives; one without a limit is missing.
 func (r *Router) PerProvider() map[string]int {
 	limits := make(map[string]int)
 	for _, p := range r.catalogue.providers {
@@ -148,8 +148,8 @@ type Health struct {
 func (r *Router) Health() []Health {
 	list := make([]Health, 0, len(r.catalogue.providers))
 	for _, p := range r.catalogue.providers {
-		b := r.backends[p.Backend.Name()]
-		h := Health{Provider: p.Backend.Name()}
+		b := r.backends[p.Name]
+		h := Health{Provider: p.Name}
 		switch b.breaker.State() {
 		case gobreaker.StateClosed:
 			h.State = StateClosed

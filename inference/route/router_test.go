@@ -52,6 +52,16 @@ func TestRouteFindsWhoServesAModelAndSaysWhy(t *testing.T) {
 	}
 }
 
+func TestRouteNamesTheStandardModelOfAProviderThatListsNone(t *testing.T) {
+	t.Parallel()
+	p := testkit.NewProvider(t)
+	got, err := router(t, route.Provider{Name: "mine", Backend: p, Standard: "gpt-4o-mini"}).Route(t.Context(), "")
+	require.NoError(t, err)
+	require.Equal(t, inference.Route{
+		Provider: p, Model: "gpt-4o-mini", Window: 128_000, Reason: `no model was asked for: default provider mine as "gpt-4o-mini"`,
+	}, got)
+}
+
 func TestRouteRefusesModelsThatNobodyServes(t *testing.T) {
 	t.Parallel()
 	r := router(t, route.Provider{Backend: testkit.NewProvider(t).Named("big"), Models: models("gpt-4o")})

@@ -21,25 +21,41 @@ type ErrorBody struct {
 // SessionsPage is a page of the list of sessions.
 type SessionsPage struct {
 	Sessions List[SessionSummary] `json:"sessions"`
-	// Next is the value of "after" for the next page; "" (absent) on the last one.
+	// Next is the value of "after" for the next page; "" (absent) on the last one. A page that is not the last may be short.
 	Next string `json:"next,omitempty"`
 }
 
 // SessionSummary is one session in a list.
 type SessionSummary struct {
 	SessionID string `json:"session_id"`
-	// State is SessionBusy, SessionIdle or SessionPassivated.
-	State         string    `json:"state"`
-	EventSequence uint64    `json:"event_sequence"`
-	Epoch         uint64    `json:"epoch"`
-	UpdatedAt     time.Time `json:"updated_at,omitzero"`
+	// State is SessionBusy, SessionIdle, SessionPassivated or SessionQuarantined.
+	State string `json:"state"`
+	// SessionRow's fields are absent (nil) if the session's row is damaged: nothing but its id is known.
+	*SessionRow
 }
 
-// States of a session in a list: busy while it has a turn without an end, passivated while it is not in memory.
+// SessionRow is what is kept of a session in one place, as of its last append.
+type SessionRow struct {
+	EventSequence uint64 `json:"event_sequence"`
+	Epoch         uint64 `json:"epoch"`
+	// Running: a run is active; of a session that is not in memory: one was when its process ended, and will go on.
+	Running bool `json:"running"`
+	// Waiting turns: those in the queue, merged ones too, and those that are offered to the run.
+	Waiting uint32 `json:"waiting"`
+	// UpdatedAt is the time of the last append: the session's last activity. Reading does not count.
+	UpdatedAt time.Time `json:"updated_at,omitzero"`
+}
+
+// States of a session in a list; each has exactly one.
 const (
-	SessionBusy       = "busy"
-	SessionIdle       = "idle"
+	// SessionBusy: in memory, with a turn that has not ended.
+	SessionBusy = "busy"
+	// SessionIdle: in memory, and all its turns have ended.
+	SessionIdle = "idle"
+	// SessionPassivated: not in memory. Work that it has is left by a server that ended.
 	SessionPassivated = "passivated"
+	// SessionQuarantined: it serves nothing, since its row or its records are damaged.
+	SessionQuarantined = "quarantined"
 )
 
 // EventsPage is a page of a session's event log.

@@ -121,7 +121,13 @@ func bodySamples() map[string]Body {
 	return map[string]Body{
 		"error": (&Error{Code: CodeUnknownTurn, Message: "no such turn"}).Body(),
 		"sessions": &SessionsPage{
-			Sessions: List[SessionSummary]{{SessionID: "s1", State: SessionBusy, EventSequence: 3, Epoch: 2, UpdatedAt: sampleTime}}, Next: "s1",
+			Sessions: List[SessionSummary]{
+				{SessionID: "s1", State: SessionBusy, SessionRow: &SessionRow{
+					EventSequence: 3, Epoch: 2, Running: true, Waiting: 2, UpdatedAt: sampleTime,
+				}},
+				{SessionID: "s2", State: SessionQuarantined},
+			},
+			Next: "s2",
 		},
 		"events": &EventsPage{Events: List[StoredEvent]{{
 			SessionID: "s1", Sequence: 1, RecordedAt: sampleTime, Event: json.RawMessage(`{"type":"stage_started","stage_id":"build"}`),

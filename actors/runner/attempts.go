@@ -1,0 +1,249 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/correx/correx-actors/core/contextpack"
+	core "github.com/correx/correx-actors/core/session"
+	"github.com/correx/correx-actors/inference"
+	"github.com/correx/correx-actors/messages"
+)
+
+// Notices makes the reports of what a run does between two calls. A session that takes them shows its waits, and lets the text of
+// a call that was cut be replaced.
+type Notices interface {
+	// Waiting: no call is made for a while.
+	Waiting(run core.RunID, attempt uint32, reason string, wait time.Duration) any
+	// Retried: the text of this attempt is replaced by that of the next one, which begins after wait. Every later report is of
+	// that one.
+	Retried(run core.RunID, attempt uint32, reason string, wait time.Duration) any
+}
+
+// attempts takes one run over the calls that its plan wants, until one of them answers or the plan stops.
+type attempts struct {
+	deps   *Deps
+	order  core.RunOrder
+	report *reporter
+	log    *slog.Logger
+	plan   inference.Plan
+
+	pack     contextpack.Pack
+	packedAs packing
+	// halved: the provider found the prompt too long.
+	halved bool
+
+	// used by the calls so far.
+	used []*messages.Usage
+	// visible: the last call showed text. Kept is the newest text that was taken back; it is better than none.
+	visible bool
+	kept    string
+	// end of the last call that answered.
+	end *core.RunFinished
+}
+
+// run is the run's whole course. Its limit is that of the whole run: waits and further calls share it.
+func (a *attempts) run(ctx context.Context) core.RunFinished {
+	whole := &timeoutError{"the run took too long: stopped", a.deps.Limits.Whole, inference.LimitWhole}
+	ctx, stop := context.WithTimeoutCause(ctx, whole.after, whole)
+	defer stop()
+	first, _ := a.deps.Router.Route(ctx, a.order.Model) // an error is told by the plan
+	a.repack(packingFor(a.deps, a.order, first, false))
+	plan, err := inference.PlanOf(ctx, a.deps.Router, inference.Ask{
+		Model: a.order.Model, Tokens: a.pack.Tokens, Replace: a.deps.Notices != nil,
+	})
+	if err != nil {
+		return a.failed(ctx, err)
+	}
+	a.plan = plan
+	defer plan.Close()
+	for {
+		switch step := plan.Next().(type) {
+		case inference.Wait:
+			a.between(ctx, step.Reason, step.For)
+			if err := sleep(ctx, step.For); err != nil {
+				return a.failed(ctx, err)
+			}
+		case inference.Call:
+			a.between(ctx, step.Reason, 0)
+			if end, ok := a.prepare(step); !ok {
+				return end
+			}
+			a.call(ctx, step)
+		case inference.Stop:
+			if step.Err == nil && a.end != nil {
+				return a.closed(*a.end)
+			}
+			return a.failed(ctx, step.Err)
+		}
+	}
+}
+
+// between tells what comes after a call. If that one showed text, a new attempt replaces it: from here on it is the attempt.
+func (a *attempts) between(ctx context.Context, reason string, wait time.Duration) {
+	a.log.LogAttrs(ctx, slog.LevelDebug, "run goes on", slog.String(messages.AttrReason, reason),
+		slog.Int64(messages.AttrDuration, wait.Milliseconds()))
+	notices, at := a.deps.Notices, a.report.order
+	switch {
+	case notices == nil:
+	case a.visible:
+		a.kept = a.report.answer.String()
+		a.report.restart(notices.Retried(at.RunID, at.Attempt, reason, wait))
+	case wait > 0:
+		a.report.tell(notices.Waiting(at.RunID, at.Attempt, reason, wait))
+	}
+	a.visible = false
+}
+
+// prepare builds the prompt for a call; the run ends if it cannot fit.
+func (a *attempts) prepare(step inference.Call) (core.RunFinished, bool) {
+	a.halved = a.halved || step.Halve
+	if as := packingFor(a.deps, a.order, step.Route, a.halved); as != a.packedAs {
+		a.repack(as)
+	}
+	if a.pack.Overflow {
+		return a.closed(failed(a.report, messages.CodeContextOverflow, fmt.Sprintf(
+			"the prompt needs %d tokens at least, the model's window has %d", a.pack.Tokens, a.packedAs.window), false)), false
+	}
+	return core.RunFinished{}, true
+}
+
+func (a *attempts) repack(as packing) { a.pack, a.packedAs = as.build(a.deps, a.order), as }
+
+// call makes one call and tells the plan how it ended.
+func (a *attempts) call(ctx context.Context, step inference.Call) {
+	a.log.LogAttrs(ctx, slog.LevelDebug, "run routed", slog.String(messages.AttrProvider, step.Provider.Name()),
+		slog.String(messages.AttrModel, step.Model), slog.String(messages.AttrReason, step.Reason))
+	watched, watch := watchSilence(ctx, a.deps.Limits)
+	defer watch.stop()
+	a.report.phase(messages.PhaseStartingEngine)
+	completion, err := step.Provider.Infer(watched, inference.Request{
+		RunID: a.order.RunID, SessionID: string(a.order.Key.Session), Model: step.Model, Pack: a.pack,
+	}, func(e inference.Event) error {
+		watch.activity()
+		delta, ok := e.(inference.Delta)
+		if !ok || delta.Text == "" {
+			return nil
+		}
+		if a.report.answer.Len()+len(delta.Text) > a.deps.Limits.MaxAnswerBytes {
+			return errAnswerTooLong
+		}
+		if !a.visible {
+			a.visible = true
+			a.plan.Begun()
+		}
+		a.report.text(delta.Text)
+		return nil
+	})
+	cut := errors.Is(err, errAnswerTooLong)
+	if cut { // it has answered, and more than is wanted
+		completion.FinishReason, err = inference.FinishLength, nil
+	}
+	err = judged(watched, step.Provider.Name(), err)
+	a.plan.Ended(inference.End{Err: err, Visible: a.visible, Usage: completion.Usage})
+	a.count(completion.Usage, err, cut)
+	if err != nil {
+		a.log.LogAttrs(ctx, slog.LevelInfo, "model call failed", slog.String(messages.AttrProvider, step.Provider.Name()),
+			slog.String(messages.AttrCode, string(inference.KindOf(err))))
+		return
+	}
+	end := finishedAs(a.report, messages.OutcomeCompleted)
+	end.FinishReason = completion.FinishReason
+	if completion.FinishReason == inference.FinishLength {
+		end.Outcome = messages.OutcomeIncomplete
+	}
+	a.end = &end
+}
+
+// judged makes an error of a call what the plan must know: whether our own context ended it, and by which limit, is told by that
+// context alone and never by the error.
+func judged(ctx context.Context, provider string, err error) error {
+	if err == nil {
+		return nil
+	}
+	cause := context.Cause(ctx)
+	var timeout *timeoutError
+	switch {
+	case errors.As(cause, &timeout):
+		return &inference.Error{
+			Kind: inference.KindTimeout, Limit: timeout.limit, Provider: provider, Message: timeout.Error(), Err: err,
+		}
+	case cause != nil:
+		return inference.Canceled(ctx, provider)
+	case inference.KindOf(err) == inference.KindCanceled:
+		return &inference.Error{
+			Kind: inference.KindProvider, Provider: provider, Message: "the provider gave the call up", Err: err,
+		}
+	}
+	return err
+}
+
+// failed says how a run ends that got no answer.
+func (a *attempts) failed(ctx context.Context, err error) core.RunFinished {
+	cause := context.Cause(ctx)
+	var timeout *timeoutError
+	if cause != nil && !errors.As(cause, &timeout) {
+		return a.closed(finishedAs(a.report, messages.OutcomeCancelled))
+	}
+	if timeout != nil && inference.KindOf(err) != inference.KindTimeout { // it was over during a wait
+		err = &inference.Error{Kind: inference.KindTimeout, Limit: timeout.limit, Message: timeout.Error(), Err: err}
+	}
+	end := failed(a.report, messages.CodeProviderError, "the call to the model failed", true)
+	if failure := inference.FailureOf(err); failure != nil {
+		end.Error = failure
+	}
+	if inference.KindOf(err) == inference.KindTruncated && a.report.answer.Len() > 0 {
+		end.Outcome = messages.OutcomeIncomplete
+	}
+	return a.closed(end)
+}
+
+// closed completes the end: what all calls used, and the text that was taken back for one that then never came.
+func (a *attempts) closed(end core.RunFinished) core.RunFinished {
+	end.Usage = inference.SumUsage(a.used...)
+	if end.Outcome != messages.OutcomeCompleted && end.Content == "" && a.kept != "" {
+		end.Content = a.kept
+		if end.Outcome == messages.OutcomeFailed {
+			end.Outcome = messages.OutcomeIncomplete
+		}
+	}
+	return end
+}
+
+// count notes what a call used. One that the provider refused before it read the prompt used nothing.
+func (a *attempts) count(usage inference.Usage, err error, cut bool) {
+	switch shown := a.report.answer.Len(); {
+	case usage.Known || err == nil && !cut:
+		a.used = append(a.used, reportedUsage(usage))
+	case shown > 0:
+		a.used = append(a.used, estimatedUsage(a.pack, shown))
+	case !refused(inference.KindOf(err)):
+		a.used = append(a.used, &messages.Usage{Source: string(messages.UsageUnknown)})
+	}
+}
+
+// refused says whether a call without text was turned away, which nobody bills.
+func refused(kind inference.Kind) bool {
+	switch kind {
+	case inference.KindRateLimited, inference.KindOverloaded, inference.KindAuth, inference.KindQuota, inference.KindBadRequest,
+		inference.KindContextOverflow, inference.KindUnavailable, inference.KindConfig:
+		return true
+	case inference.KindCanceled, inference.KindTimeout, inference.KindContentFiltered, inference.KindTruncated, inference.KindProvider:
+		return false
+	}
+	return false
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

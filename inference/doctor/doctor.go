@@ -76,22 +76,14 @@ type Finding struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// Setting is a line of a provider's profile: what the product should be told of it.
-type Setting struct {
-	Key   string `json:"key"`
-	Value string `json:"value"`
-	// Reason is the measurement behind it; "" = it was given.
-	Reason string `json:"reason,omitempty"`
-}
-
 // Report is a whole examination.
 type Report struct {
 	// BaseURL is without a user and a password.
 	BaseURL  string    `json:"base_url"`
 	Model    string    `json:"model,omitempty"`
 	Findings []Finding `json:"findings"`
-	// Profile is empty if no answer was got.
-	Profile []Setting `json:"profile,omitempty"`
+	// Profile is nil if no answer was got.
+	Profile *Profile `json:"profile,omitempty"`
 }
 
 // Failures counts the findings that failed.
@@ -201,6 +193,8 @@ type exam struct {
 	// whole is the answer of the probe of streams, which others judge too; bare: it came only without the wish for a usage.
 	whole sample
 	bare  bool
+	// concurrent is how many calls it serves at once, as far as that is a limit; 0 = no limit was met.
+	concurrent int
 }
 
 func newExam(c Config) (*exam, error) {

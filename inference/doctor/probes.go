@@ -200,13 +200,15 @@ func (e *exam) parallel(ctx context.Context) Finding {
 	took := time.Since(started)
 	switch {
 	case inference.KindOf(err) == inference.KindRateLimited && err != nil:
-		return Finding{Verdict: Warning, Detail: fmt.Sprintf("%d calls at once: %s", calls, e.told(err)), Advice: "keep few sessions on it, or raise its limit"}
+		return Finding{Verdict: Warning, Detail: fmt.Sprintf("%d calls at once: %s", calls, e.told(err)), Advice: "set limits.concurrent of its entry, or raise its own limit"}
 	case err != nil:
+		e.concurrent = 1
 		return Finding{Verdict: Failed, Detail: fmt.Sprintf("%d calls at once: %s", calls, e.told(err)), Advice: "give it one call at a time"}
 	case took > 3*alone.took+time.Second/2:
+		e.concurrent = 1
 		return Finding{
 			Verdict: Warning, Detail: fmt.Sprintf("%d calls at once take %s, one takes %s", calls, short(took), short(alone.took)),
-			Advice: "it serves one after the other: the time to the first token grows with the sessions",
+			Advice: "it serves one after the other: limits.concurrent of its entry keeps the wait visible",
 		}
 	}
 	return Finding{Verdict: OK, Detail: fmt.Sprintf("%d calls at once take %s, one takes %s", calls, short(took), short(alone.took))}
@@ -231,7 +233,7 @@ func (e *exam) keepAlives(context.Context) Finding {
 	if e.comments == 0 {
 		detail = fmt.Sprintf("none in %s, longest silence %s", plural(e.answers, "answer"), short(e.silence))
 		if longest := max(e.silence, slices.Max(append(e.first, 0))); longest > slowFirstToken {
-			return Finding{Verdict: Warning, Detail: detail, Advice: "a long wait cannot be told from a dead connection: keep the profile's timeouts"}
+			return Finding{Verdict: Warning, Detail: detail, Advice: "a long wait cannot be told from a dead connection: see the profile's timeouts"}
 		}
 	}
 	return Finding{Verdict: OK, Detail: detail}

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
-	"slices"
-	"time"
 
 	"github.com/correx/correx-actors/inference"
 	"github.com/correx/correx-actors/inference/openai"
@@ -102,67 +99,4 @@ func adviceOn(err error, hasKey bool) string {
 	case inference.KindCanceled, inference.KindContextOverflow, inference.KindContentFiltered:
 	}
 	return ""
-}
-
-const (
-	// Above slowFirstToken waits are told.
-	slowFirstToken = 15 * time.Second
-	// The product's own limits, which the profile repeats unless the endpoint is slower than a tenth of them.
-	firstTokenTimeout = 2 * time.Minute
-	tokenTimeout      = time.Minute
-	margin            = 10
-)
-
-// profile is what the configuration should say of the endpoint. Keys are no part of it.
-func (e *exam) profile() []Setting {
-	if e.answers == 0 {
-		return nil
-	}
-	longest := slices.Max(append(e.first, 0))
-	return []Setting{
-		{Key: "provider", Value: "openai"},
-		{Key: "openai.base_url", Value: withoutUser(e.config.BaseURL)},
-		{Key: "openai.model", Value: e.model},
-		{
-			Key: "runs.first_token_timeout", Value: roundUp(margin*longest, firstTokenTimeout),
-			Reason: fmt.Sprintf("longest wait for a first token: %s", short(longest)),
-		},
-		{
-			Key: "runs.token_timeout", Value: roundUp(margin*e.silence, tokenTimeout),
-			Reason: fmt.Sprintf("longest silence within an answer: %s", short(e.silence)),
-		},
-	}
-}
-
-// roundUp gives whole minutes, at least least.
-func roundUp(d, least time.Duration) string {
-	return fmt.Sprintf("%dm", max(d+time.Minute-1, least)/time.Minute)
-}
-
-func withoutUser(base string) string {
-	parsed, err := url.Parse(base)
-	if err != nil {
-		return ""
-	}
-	parsed.User = nil
-	return parsed.String()
-}
-
-func median(times []time.Duration) time.Duration {
-	if len(times) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(times))
-	return sorted[len(sorted)/2]
-}
-
-// short gives a duration with the digits that people read.
-func short(d time.Duration) string {
-	switch {
-	case d < time.Millisecond:
-		return "under 1ms"
-	case d < time.Second:
-		return d.Round(time.Millisecond).String()
-	}
-	return d.Round(10 * time.Millisecond).String()
 }

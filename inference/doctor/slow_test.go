@@ -13,6 +13,29 @@ import (
 	"github.com/correx/correx-actors/testkit/llmserver"
 )
 
+func TestNamesAreMadeOfHosts(t *testing.T) {
+	t.Parallel()
+	for base, want := range map[string]string{
+		"https://api.openai.com/v1": "openai", "https://api.groq.com/openai/v1": "groq", "http://127.0.0.1:11434/v1": "local",
+		"http://[::1]:1/v1": "local", "http://localhost/v1": "local", "http://gpu7:8000/v1": "gpu7",
+	} {
+		require.Equal(t, want, nameOf(base), base)
+	}
+}
+
+func TestLimitsOfAMinuteAreTakenOver(t *testing.T) {
+	t.Parallel()
+	for want, limit := range map[int]openai.RateLimit{
+		500:   {Limit: 500, Remaining: 499, Reset: 120 * time.Millisecond, Known: true},
+		30000: {Limit: 30000, Remaining: 29000, Reset: 2 * time.Second, Known: true},
+		0:     {Limit: 14400, Remaining: 14399, Reset: 6 * time.Second, Known: true}, // of a day
+	} {
+		require.Equal(t, want, perMinute(limit))
+	}
+	require.Zero(t, perMinute(openai.RateLimit{Remaining: 5, Known: true}))
+	require.Zero(t, perMinute(openai.RateLimit{}))
+}
+
 // inBubble runs all probes against an answer whose times are virtual.
 func inBubble(t *testing.T, answer llmserver.Answer, check func(findings map[string]Finding, e *exam)) {
 	t.Helper()
@@ -41,11 +64,8 @@ func TestTimesAreMeasured(t *testing.T) {
 		require.Contains(t, findings["first token"].Detail, "20s (20s to 20s, ")
 		require.Equal(t, Warning, findings["keep-alives"].Verdict)
 		require.Contains(t, findings["keep-alives"].Detail, "longest silence 20s")
-		profile := map[string]string{}
-		for _, setting := range e.profile() {
-			profile[setting.Key] = setting.Value
-		}
-		require.Equal(t, "4m", profile["runs.first_token_timeout"])
+		require.Equal(t, 20*time.Second, e.profile().FirstToken)
+		require.Equal(t, 20*time.Second, e.profile().Token, "between the first chunk, which has no text, and the second")
 		require.Equal(t, OK, findings["stream"].Verdict, findings["stream"])
 		require.Equal(t, OK, findings["cancel"].Verdict, findings["cancel"])
 		require.Equal(t, OK, findings["parallel"].Verdict, findings["parallel"])
@@ -97,6 +117,7 @@ func TestServerThatFinishesWhatWasCancelledIsFound(t *testing.T) {
 		finding = e.carryOut(t.Context(), probe{"parallel", e.parallel})
 		require.Equal(t, Warning, finding.Verdict, finding)
 		require.Contains(t, finding.Advice, "one after the other")
+		require.Equal(t, 1, e.profile().Concurrent)
 		time.Sleep(time.Minute)
 		stop()
 	})

@@ -96,8 +96,8 @@ func (w *twin) waits(t *twinTicket) {
 	}
 }
 
-func (w *twin) add(real *slots.Ticket, need slots.Need) *twinTicket {
-	t := &twinTicket{real: real, need: need, lease: w.first(need.Lease)}
+func (w *twin) add(ticket *slots.Ticket, need slots.Need) *twinTicket {
+	t := &twinTicket{real: ticket, need: need, lease: w.first(need.Lease)}
 	w.lockIfFree(t)
 	w.tickets = append(w.tickets, t)
 	return t

@@ -54,7 +54,13 @@ func inBubble(t *testing.T, scenario func(t *testing.T, h *host)) {
 
 func start(t *testing.T, journal *testkit.FaultyJournal, model *testkit.ScriptedProvider, change func(*session.Deps)) *host {
 	t.Helper()
-	sys := kernel.New(kernel.Config{})
+	return startOn(t, kernel.New(kernel.Config{}), journal, model, change)
+}
+
+func startOn(
+	t *testing.T, sys *kernel.System, journal *testkit.FaultyJournal, model *testkit.ScriptedProvider, change func(*session.Deps),
+) *host {
+	t.Helper()
 	deps := session.Deps{
 		Kernel:  sys,
 		Journal: journal,
@@ -90,7 +96,7 @@ func (h *host) stop() {
 	defer cancel()
 	require.NoError(h.t, h.dir.Stop(ctx))
 	require.NoError(h.t, h.sys.Shutdown(ctx))
-	synctest.Wait()
+	time.Sleep(time.Nanosecond) // virtual: all that goes on has ended; synctest.Wait is the schedule's where there is one
 }
 
 // restart is a new process over the same journal; sessions with open work are activated, as a start does.

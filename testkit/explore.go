@@ -79,7 +79,8 @@ type Schedule struct {
 	choice  *rand.Rand
 	ranked  bool
 	ranks   map[uint64]uint64
-	numbers uint64
+	numbers uint64 // of the systems' turns
+	begun   uint64 // clients
 	ready   []*kernel.Turn
 	closed  bool
 	ended   chan struct{}
@@ -112,26 +113,26 @@ func (s *Schedule) Seed() uint64 { return s.seed }
 // Rand gives a scenario choices of its own that the seed repeats too. Use it from one client at a time.
 func (s *Schedule) Rand() *rand.Rand { return s.data }
 
-// Go starts a client, in a goroutine of its own, when its turn comes. It may block, but for what it does at its own time, not
-// as the answer to something, let it call Yield before. A panic or a failed require ends the client alone and fails the test.
-func (s *Schedule) Go(client func()) {
+// Go starts a client, in a goroutine of its own, when its turn comes. It may block. Before what it does at its own time, and
+// after it has waited for something, let it call yield, which lets others take turns until it is the client's again. A panic or
+// a failed require ends the client alone and fails the test.
+func (s *Schedule) Go(client func(yield func())) {
 	s.clients.Add(1)
-	s.Ready(kernel.NewTurn(s.Number(), clientTurn("begins"), func() {
+	number := s.nextClient()
+	yield := func() {
+		turn := make(chan struct{})
+		s.Ready(kernel.NewTurn(number, clientTurn("goes on"), func() { close(turn) }))
+		<-turn
+	}
+	s.Ready(kernel.NewTurn(number, clientTurn("begins"), func() {
 		defer s.clients.Done()
 		defer func() {
 			if reason := recover(); reason != nil {
 				s.t.Errorf("a client panicked: %v\n%s", reason, debug.Stack())
 			}
 		}()
-		client()
+		client(yield)
 	}))
-}
-
-// Yield lets all others take turns until it is the turn of the client that calls it.
-func (s *Schedule) Yield() {
-	turn := make(chan struct{})
-	s.Ready(kernel.NewTurn(s.Number(), clientTurn("goes on"), func() { close(turn) }))
-	<-turn
 }
 
 // Wait waits until all clients have ended.
@@ -157,6 +158,17 @@ func (s *Schedule) Number() uint64 {
 	defer s.mu.Unlock()
 	s.numbers++
 	return s.numbers
+}
+
+// firstClient is the number before that of the first client. Clients are counted apart, because a scenario begins them while
+// an actor's step may still be making timers.
+const firstClient = 1 << 32
+
+func (s *Schedule) nextClient() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begun++
+	return firstClient + s.begun
 }
 
 // Ready implements kernel.Scheduler.
@@ -233,7 +245,7 @@ func (s *Schedule) note(turn *kernel.Turn, who string, msg any) {
 	taken := step{at: time.Now(), number: turn.Number(), who: who}
 	switch what, ok := msg.(clientTurn); {
 	case ok:
-		taken.who, taken.msg = "client", string(what)
+		taken.who, taken.msg, taken.number = "client", string(what), turn.Number()-firstClient
 	case s.Describe != nil:
 		taken.msg = s.Describe(msg)
 	default:

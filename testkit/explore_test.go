@@ -41,10 +41,10 @@ func lostUpdate(t *testing.T, s *testkit.Schedule) int {
 	pid, err := sys.Spawn(sys.Props(func() actor.Actor { return &register{} }, kernel.PropsOptions{}))
 	require.NoError(t, err)
 	for range 2 {
-		s.Go(func() {
+		s.Go(func(yield func()) {
 			value, err := sys.Ask(t.Context(), pid, read{})
 			require.NoError(t, err)
-			s.Yield()
+			yield()
 			_, err = sys.Ask(t.Context(), pid, write{value.(int) + 1})
 			require.NoError(t, err)
 		})
@@ -93,9 +93,9 @@ func TestTimersTakeTheirTurn(t *testing.T) {
 		begin := time.Now()
 		sys.After(time.Second, probe.PID(), "timer")
 		sys.After(time.Second, probe.PID(), "stopped")()
-		s.Go(func() {
+		s.Go(func(yield func()) {
 			time.Sleep(time.Second)
-			s.Yield()
+			yield()
 			sys.Tell(probe.PID(), "client")
 		})
 		first[testkit.Expect[string](probe)]++
@@ -122,7 +122,7 @@ func TestExploreFaults(t *testing.T) {
 		testkit.Explore(t, 100, func(*testing.T, *testkit.Schedule) { <-make(chan struct{}) })
 	case "panic":
 		testkit.Explore(t, 100, func(_ *testing.T, s *testkit.Schedule) {
-			s.Go(func() { panic("boom") })
+			s.Go(func(func()) { panic("boom") })
 			s.Wait()
 		})
 	}

@@ -12,8 +12,10 @@ import (
 	"go.uber.org/fx"
 	"go.uber.org/fx/fxtest"
 
+	"github.com/correx/correx-actors/actors"
 	"github.com/correx/correx-actors/inference"
 	"github.com/correx/correx-actors/inference/route"
+	"github.com/correx/correx-actors/messages"
 	"github.com/correx/correx-actors/testkit"
 	"github.com/correx/correx-actors/wiring"
 )
@@ -187,4 +189,22 @@ func TestImplicitProviderTakesEveryModel(t *testing.T) {
 		require.Equal(t, asked, got.Model)
 		require.Equal(t, "scripted", got.Provider.Name())
 	}
+}
+
+func TestDeadProviderIsAnsweredForByItsFallback(t *testing.T) {
+	t.Parallel()
+	cfg := config()
+	cfg.Provider, cfg.Retry.Limit = wiring.ProviderAuto, 0
+	cfg.Providers = []wiring.Provider{{Name: "dead", BaseURL: "http://127.0.0.1:1/v1", Fallback: []string{"offline"}}}
+	var client *actors.Client
+	app := fxtest.New(t, wiring.Module(cfg), fx.NopLogger, quiet(), fx.Populate(&client))
+	app.RequireStart()
+	defer app.RequireStop()
+	key := messages.NewKey("s1")
+	output, err := client.Subscribe(t.Context(), key, actors.SubscribeOptions{})
+	require.NoError(t, err)
+	defer output.Close()
+	_, err = client.Submit(t.Context(), key, &messages.SubmitTurn{Text: "how is it going?"})
+	require.NoError(t, err)
+	require.NotEmpty(t, answer(t, output))
 }

@@ -216,9 +216,10 @@ func (g *guard) fault(kind inference.Kind, format string, args ...any) *inferenc
 
 // unreachable makes the error of a call that got no answer.
 func (g *guard) unreachable(cause error) *inference.Error {
-	kind := inference.KindUnavailable
+	kind, limit := inference.KindUnavailable, inference.Limit("")
 	var (
 		timeout     net.Error
+		operation   *net.OpError
 		certificate *tls.CertificateVerificationError
 	)
 	switch {
@@ -226,9 +227,12 @@ func (g *guard) unreachable(cause error) *inference.Error {
 		kind = inference.KindConfig
 	case errors.As(cause, &timeout) && timeout.Timeout():
 		kind = inference.KindTimeout
+		if errors.As(cause, &operation) && operation.Op == "dial" {
+			limit = inference.LimitConnect
+		}
 	}
 	return &inference.Error{
-		Kind: kind, Provider: g.config.Name, Message: inference.CleanMessage(cause.Error(), g.config.APIKey), Err: cause,
+		Kind: kind, Limit: limit, Provider: g.config.Name, Message: inference.CleanMessage(cause.Error(), g.config.APIKey), Err: cause,
 	}
 }
 

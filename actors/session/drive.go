@@ -8,6 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/correx/correx-actors/actors/slots"
 	core "github.com/correx/correx-actors/core/session"
 	"github.com/correx/correx-actors/messages"
 	"github.com/correx/correx-actors/persistence"
@@ -52,12 +53,28 @@ func (s *Session) next(ctx actor.Context) bool {
 			s.lookUp(p, name)
 			return false
 		}
-		d := core.DecideWith(b.next, s.deps.Core, p.cmd, s.now(), func(ask core.AskSlot) bool { return s.trySlot(b, ask) })
+		if granted, ok := p.cmd.(core.SlotGranted); ok {
+			if len(b.steps) > 0 {
+				break // what those ask for may take the slot away
+			}
+			if !s.inHand(granted) {
+				s.pop()
+				return true
+			}
+		}
+		var ticket *slots.Ticket
+		d := core.DecideWith(b.next, s.deps.Core, p.cmd, s.now(), func(ask core.AskSlot) bool {
+			ticket = s.trySlot(b, ask)
+			return ticket != nil
+		})
 		if d.Checkpoint && b.durable() {
+			if ticket != nil {
+				ticket.Cancel()
+			}
 			break // a checkpoint is the first record of its append
 		}
 		s.pop()
-		b.steps = append(b.steps, step{from: p, decision: d})
+		b.steps = append(b.steps, step{from: p, decision: d, ticket: ticket})
 		b.next = d.Next
 	}
 	s.commit(ctx, b)
@@ -113,11 +130,9 @@ func (s *Session) send(b *batch) {
 // apply makes the batch the truth: for each command the state that it leads to, its reply and its effects. The state goes on
 // step by step, so that a subscriber is told the numbers of its own place in the batch (I11).
 func (s *Session) apply(ctx actor.Context, b *batch) {
-	if b.ticket != nil {
-		s.hold.ticket = b.ticket
-	}
 	for _, step := range b.steps {
 		s.state = step.decision.Next
+		s.takeUp(step.ticket)
 		if step.from.applied != nil && !isFailure(step.decision.Reply) {
 			step.from.applied(ctx)
 		}

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -33,6 +34,8 @@ type pending struct {
 type step struct {
 	from     *pending
 	decision core.Decision
+	// ticket of the run that the step starts, if it was free at once; nil = none.
+	ticket *slots.Ticket
 }
 
 // batch is one append with the commands that it carries.
@@ -45,16 +48,20 @@ type batch struct {
 	// firstTry is when the outcome was first unknown; zero = it was not.
 	firstTry time.Time
 	tries    int
-	// ticket of the run that the batch starts, if it was free at once; nil = none.
-	ticket *slots.Ticket
 }
 
-// giveBack lets go of the slot of a run that will not start by this batch.
+// giveBack lets go of the slots of runs that will not start by this batch.
 func (b *batch) giveBack() {
-	if b.ticket != nil {
-		b.ticket.Cancel()
-		b.ticket = nil
+	for _, step := range b.steps {
+		if step.ticket != nil {
+			step.ticket.Cancel()
+		}
 	}
+}
+
+// holdsTicket says whether one of the steps has taken a slot.
+func (b *batch) holdsTicket() bool {
+	return slices.ContainsFunc(b.steps, func(st step) bool { return st.ticket != nil })
 }
 
 func (s *Session) answer(p *pending, reply messages.Reply) {

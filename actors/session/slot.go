@@ -42,17 +42,30 @@ func (s *Session) need(n core.Needs) slots.Need {
 }
 
 // trySlot takes a slot for a decision that is being made, if one is free: it belongs to the batch until that is stored.
-func (s *Session) trySlot(b *batch, ask core.AskSlot) bool {
-	if s.hold.ticket != nil || b.ticket != nil {
-		return false
+func (s *Session) trySlot(b *batch, ask core.AskSlot) *slots.Ticket {
+	if s.hold.ticket != nil || b.holdsTicket() {
+		return nil
 	}
-	b.ticket = s.deps.Slots.Try(s.need(ask.Needs), s.self)
-	return b.ticket != nil
+	return s.deps.Slots.Try(s.need(ask.Needs), s.self)
 }
 
 // freeSlot says whether a turn that came now would find a slot.
 func (s *Session) freeSlot(ask core.AskSlot) bool {
-	return s.hold.ticket == nil && (s.inflight == nil || s.inflight.ticket == nil) && s.deps.Slots.Free(s.need(ask.Needs))
+	return s.hold.ticket == nil && (s.inflight == nil || !s.inflight.holdsTicket()) && s.deps.Slots.Free(s.need(ask.Needs))
+}
+
+// takeUp makes the ticket of a stored step the one in hand. What an earlier step of the batch asked for, or a runner left that
+// never began, is needed no more: the step was decided with this one.
+func (s *Session) takeUp(ticket *slots.Ticket) {
+	if ticket != nil {
+		s.dropSlot()
+		s.hold.ticket = ticket
+	}
+}
+
+// inHand says whether the slot of a grant is still there: it may have been given back or changed for another one since.
+func (s *Session) inHand(c core.SlotGranted) bool {
+	return s.hold.ticket != nil && s.hold.run == c.RunID && s.hold.ticket.Granted()
 }
 
 func (s *Session) askSlot(e core.AskSlot) {

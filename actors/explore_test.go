@@ -272,6 +272,8 @@ func TestB31DrainAgainstSubmit(t *testing.T) {
 			budget, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			require.NoError(t, x.dir.Drain(budget, t.Context()))
+			_, err := x.client.Submit(t.Context(), messages.NewKey("late"), turn("late"))
+			require.Equal(t, string(messages.CodeDraining), requireRetryable(t, err).GetCode(), "a session that starts during a drain drains too")
 		})
 		x.Wait()
 		x.again()

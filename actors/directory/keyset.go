@@ -13,7 +13,7 @@ const maxBlock = 256
 // keySet is an ordered set of keys: by tenant, then by the bytes of the session's id. It is a row of short sorted blocks, so a
 // change moves a few keys however many there are, and a page is read without looking at the others.
 type keySet struct {
-	// blocks are never empty; each one's keys are before those of the next.
+	// blocks are never empty; each one's keys are before those of the next. Two neighbors have more than maxBlock/2 keys.
 	blocks [][]messages.Key
 }
 
@@ -65,7 +65,6 @@ func (k *keySet) remove(key messages.Key) {
 	k.blocks[block] = slices.Delete(k.blocks[block], at, at+1)
 	if len(k.blocks[block]) == 0 {
 		k.blocks = slices.Delete(k.blocks, block, block+1)
-		return
 	}
 	// Small neighbors become one, so that a crowd that has left leaves nothing behind.
 	for i := min(block, len(k.blocks)-2); i >= max(block-1, 0); i-- {

@@ -262,8 +262,58 @@ func TestCancelIsToldByOurOwnContext(t *testing.T) {
 			got := watch(ctx, t, deps(router))
 			require.Equal(t, messages.OutcomeCancelled, got.end.Outcome, name)
 			require.Nil(t, got.end.Error)
+			require.Len(t, big.Calls(), 1)
 		})
 	}
+}
+
+// told is a router whose plans write down what they are told.
+type told struct {
+	inference.Planner
+	begun int
+	ends  []inference.End
+}
+
+type toldPlan struct {
+	inference.Plan
+	told *told
+}
+
+// Plan implements inference.Planner.
+func (p *told) Plan(ctx context.Context, ask inference.Ask) (inference.Plan, error) {
+	plan, err := p.Planner.Plan(ctx, ask)
+	return toldPlan{plan, p}, err
+}
+
+// Begun implements inference.Plan.
+func (p toldPlan) Begun() { p.told.begun++ }
+
+// Ended implements inference.Plan.
+func (p toldPlan) Ended(end inference.End) {
+	p.told.ends = append(p.told.ends, end)
+	p.Plan.Ended(end)
+}
+
+func TestPlanIsToldWhatHappened(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		big, _, router := two(t)
+		big.Call(testkit.Stream("a", "b"), testkit.HangUntilCancel()).Call(testkit.HangUntilCancel())
+		plans := &told{Planner: router}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(2*time.Minute, func() { cancel(runner.ErrAborted) })
+		watch(ctx, t, deps(plans))
+		require.Equal(t, 1, plans.begun)
+		require.Len(t, plans.ends, 2)
+		require.True(t, plans.ends[0].Visible)
+		require.False(t, plans.ends[1].Visible)
+		var silent *inference.Error
+		require.ErrorAs(t, plans.ends[0].Err, &silent)
+		require.Equal(t, inference.KindTimeout, silent.Kind)
+		require.Equal(t, inference.LimitToken, silent.Limit)
+		require.Equal(t, inference.KindCanceled, inference.KindOf(plans.ends[1].Err))
+		require.ErrorIs(t, plans.ends[1].Err, runner.ErrAborted)
+	})
 }
 
 func TestOverflowIsSentAgainWithHalfTheBudget(t *testing.T) {

@@ -167,6 +167,26 @@ func TestBreakerPausesAProviderAndOneCallTriesIt(t *testing.T) {
 	})
 }
 
+func TestBreakerCountsATrialThatBeganAndThenFailed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := testkit.NewProvider(t).Otherwise(testkit.Fail(inference.KindUnavailable))
+		rules, breaker := route.Standard()
+		rules.Retries, breaker.Failures = 0, 2
+		r, err := route.New(route.Config{Providers: []route.Provider{{Backend: p}}, Rules: rules, Breaker: breaker})
+		require.NoError(t, err)
+		for range 2 {
+			run(t, r, inference.Ask{})
+		}
+		time.Sleep(breaker.Pause + time.Millisecond)
+		p.Call(testkit.Stream("a"), testkit.Fail(inference.KindTruncated))
+		require.Equal(t, "a", run(t, r, inference.Ask{}).text)
+		require.Equal(t, route.StateClosed, r.Health()[0].State)
+		run(t, r, inference.Ask{})
+		require.Equal(t, route.StateOpen, r.Health()[0].State, "its second failure in a row")
+	})
+}
+
 func TestBreakerCountsOnlyTheProvidersFaults(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -195,6 +215,20 @@ func TestBreakerCountsOnlyTheProvidersFaults(t *testing.T) {
 		var failure *inference.Error
 		require.ErrorAs(t, got.err, &failure)
 		require.Equal(t, 30*time.Second, failure.RetryAfter.Round(time.Millisecond))
+	})
+}
+
+// A breaker with a window forgets the calls in progress at its border: those that fail slowly would never count.
+func TestBreakerCountsCallsThatFailSlowly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := testkit.NewProvider(t).Otherwise(testkit.Delay(7*time.Minute), testkit.Fail(inference.KindTimeout))
+		r := router(t, route.Provider{Backend: p})
+		for range 2 {
+			require.Error(t, run(t, r, inference.Ask{}).err)
+		}
+		require.Len(t, p.Calls(), 5)
+		require.Equal(t, route.StateOpen, r.Health()[0].State)
 	})
 }
 

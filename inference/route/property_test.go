@@ -117,7 +117,7 @@ func (s story) played(t require.TestingT) (calls []int, err error) {
 			if end := ends[0]; end.kind != "" {
 				failure = &inference.Error{Kind: end.kind, Provider: targets[c.at].provider, RetryAfter: end.after}
 			}
-			c.ended(now, failure, ends[0].visible, time.Second)
+			c.ended(now, failure, ends[0].visible, 25*time.Second)
 			ends = ends[1:]
 		default:
 			return calls, m.err

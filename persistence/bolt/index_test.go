@@ -103,6 +103,29 @@ func TestADamagedEntryThatIsPutAgainCountsOnce(t *testing.T) {
 	require.Equal(t, []string{"2", "4", "5"}, found(t, j, w.key, 30))
 }
 
+// A row is shared: with the cache, and with the one that holds if the transaction fails.
+func TestPutsChangeNoOlderCopyOfTheRow(t *testing.T) {
+	t.Parallel()
+	j := openForTest(t, configForTest(t))
+	w := newOwner(t, j, "s")
+	require.NoError(t, w.put(keyed("0", 3)))
+	tx, err := j.db.Begin(true)
+	require.NoError(t, err)
+	defer func() { _ = tx.Rollback() }() // else a test that fails would wait for its own lock
+	old, err := loadRow(tx, w.key)
+	require.NoError(t, err)
+	want := indexOrder{index: persistence.IndexIdempotency, count: 1, last: 1}
+	require.Equal(t, []indexOrder{want}, old.orders)
+	next := *old
+	b := &batch{j: j, tx: tx}
+	b.putIndex(&next, []persistence.IndexPut{keyed("1", 3), keyed("2", 3)})
+	require.NoError(t, b.indexErr)
+	require.Equal(t, []indexOrder{want}, old.orders)
+	require.Equal(t, uint32(3), next.orders[0].count)
+	require.NoError(t, tx.Rollback())
+	require.Equal(t, []string{"0"}, found(t, j, w.key, 3))
+}
+
 // found lists which of the names 0 to n-1 a session has.
 func found(t *testing.T, j *Journal, key messages.Key, n int) []string {
 	t.Helper()

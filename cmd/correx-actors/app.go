@@ -56,6 +56,7 @@ type commands struct {
 	Turns    turnsCmd    `cmd:"" help:"Ask for turns."`
 	Sessions sessionsCmd `cmd:"" help:"List and show sessions."`
 	Events   eventsCmd   `cmd:"" help:"Read and write a session's workflow events, as JSON lines."`
+	Doctor   doctorCmd   `cmd:"" help:"Check this machine or a provider, or serve a fake one."`
 	Config   configCmd   `cmd:"" help:"Show the server's configuration."`
 	Version  versionCmd  `cmd:"" help:"Show the version."`
 }

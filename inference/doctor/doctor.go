@@ -23,7 +23,7 @@ const DefaultTimeout = 30 * time.Second
 
 // Config of an examination.
 type Config struct {
-	// BaseURL of the endpoint, up to and without "/chat/completions".
+	// BaseURL of the endpoint, up to and without "/chat/completions"; "" = OpenAI's own.
 	BaseURL string
 	// APIKey; "" = none. It is never part of a report.
 	APIKey string
@@ -114,8 +114,11 @@ func Examine(ctx context.Context, c Config) (Report, error) {
 	if c.Timeout == 0 {
 		c.Timeout = DefaultTimeout
 	}
+	if c.BaseURL == "" {
+		c.BaseURL = openai.BaseURL
+	}
 	c.BaseURL = strings.TrimRight(c.BaseURL, "/")
-	if _, err := url.Parse(c.BaseURL); err != nil || c.BaseURL == "" {
+	if _, err := url.Parse(c.BaseURL); err != nil {
 		return Report{}, &inference.Error{Kind: inference.KindConfig, Message: "the base URL cannot be read", Err: err}
 	}
 	e, err := newExam(c)

@@ -244,7 +244,32 @@ func (m *mailbox) next() (it item, system, ok bool) {
 		return m.user.pop(), false, true
 	}
 	m.running = false
+	m.sweepIdle()
 	return item{}, false, false
+}
+
+// sweepIdle lets go of the few questions that an actor with nothing to do has answered.
+func (m *mailbox) sweepIdle() {
+	if len(m.unanswered) <= idleSweep {
+		m.sweep()
+	}
+}
+
+// idleSweep bounds what is looked through each time that an actor has nothing more to do.
+const idleSweep = 16
+
+// sweep throws out the answered questions.
+func (m *mailbox) sweep() {
+	open := m.unanswered[:0]
+	for _, old := range m.unanswered {
+		if !old.done.Load() {
+			open = append(open, old)
+		}
+	}
+	clear(m.unanswered[len(open):])
+	if m.unanswered = open; len(open) == 0 {
+		m.unanswered = nil
+	}
 }
 
 func (m *mailbox) invokeSystem(msg any) {
@@ -336,15 +361,8 @@ func (m *mailbox) remember(a *ask) {
 		return
 	}
 	if len(m.unanswered) >= m.sweepAt {
-		open := m.unanswered[:0]
-		for _, old := range m.unanswered {
-			if !old.done.Load() {
-				open = append(open, old)
-			}
-		}
-		clear(m.unanswered[len(open):])
-		m.unanswered = open
-		m.sweepAt = 2*len(open) + 8
+		m.sweep()
+		m.sweepAt = 2*len(m.unanswered) + 8
 	}
 	m.unanswered = append(m.unanswered, a)
 }

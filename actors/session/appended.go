@@ -40,7 +40,7 @@ func (s *Session) appended(ctx actor.Context, m appended) {
 
 // appendFailed does what the table of errors in docs/journal.md says. No effect of the batch has run.
 func (s *Session) appendFailed(ctx actor.Context, b *batch, err error) {
-	s.log.LogAttrs(context.Background(), slog.LevelWarn, "append failed",
+	s.log().LogAttrs(context.Background(), slog.LevelWarn, "append failed",
 		slog.Any(messages.AttrError, err), slog.Int(messages.AttrRecords, len(b.data.Records)))
 	if errors.Is(err, persistence.ErrUnknown) {
 		s.appendUnknown(b)

@@ -109,7 +109,7 @@ func (s *Session) commit(ctx actor.Context, b *batch) {
 	}
 	if err := b.encode(s.state.Ledger.Open()); err != nil {
 		// A message of ours does not encode: nothing was stored, so nothing may follow.
-		s.log.LogAttrs(context.Background(), slog.LevelError, "batch does not encode", slog.Any(messages.AttrError, err))
+		s.log().LogAttrs(context.Background(), slog.LevelError, "batch does not encode", slog.Any(messages.AttrError, err))
 		b.giveBack()
 		for _, step := range b.steps {
 			s.refuse(step.from, messages.Fail(messages.CodeInternal, "the command cannot be recorded"))

@@ -8,11 +8,16 @@ import (
 	core "github.com/correx/correx-actors/core/session"
 )
 
-// timers of an activation.
+// timers of an activation. Each is armed once and looks at the state when it is due: a session that is used has not a new one
+// for each message.
 type timers struct {
 	idle  func()
 	alive func()
 	retry retry
+	// idleAt is when idle is due.
+	idleAt time.Time
+	// quietSince is when the session last did something.
+	quietSince time.Time
 	// gen invalidates an Idle that was sent before something happened.
 	gen uint64
 }
@@ -51,14 +56,12 @@ type due struct {
 	what  dueKind
 	cmd   core.Command
 	batch *batch
-	gen   uint64
 }
 
 type dueKind int
 
 const (
 	dueIdle dueKind = iota
-	dueTrim
 	dueAlive
 	dueRecover
 	dueRetry
@@ -77,18 +80,12 @@ func (s *Session) due(ctx actor.Context, d due) {
 	switch d.what {
 	case dueIdle:
 		s.timers.idle = nil
-		if s.idle() && d.gen == s.timers.gen && s.parent != nil {
-			s.deps.Kernel.Tell(s.parent, Idle{Key: s.key, Self: s.self, Gen: d.gen})
-		}
-	case dueTrim:
-		s.timers.idle = nil
-		if s.idle() && d.gen == s.timers.gen {
-			s.output.clear()
-			s.timers.idle = s.arm(due{life: s.life, what: dueIdle, gen: d.gen}, s.deps.Idle-trimAfter)
-		}
+		s.idleDue()
 	case dueAlive:
 		s.timers.alive = nil
-		s.report(ctx, core.Tick{})
+		if s.stage == stageReady && s.state.Ledger.Open() {
+			s.report(ctx, core.Tick{})
+		}
 	case dueRecover:
 		if s.stage == stageRecovering {
 			s.recover()
@@ -113,36 +110,60 @@ func (s *Session) idle() bool {
 }
 
 // settle arms the timers that fit the state after each message: the idle one while nothing is going on, the alive one while
-// there is open work. A session that does not exist does not wait: a name that somebody tried out costs nothing.
+// there is open work.
 func (s *Session) settle(actor.Context) {
 	if s.stage == stageEnding || s.stage == stageRecovering {
 		return
 	}
-	if s.stage == stageReady && s.state.Ledger.Open() {
-		if s.timers.alive == nil {
-			s.timers.alive = s.arm(due{life: s.life, what: dueAlive}, s.deps.Core.AliveEvery())
-		}
-	} else if s.timers.alive != nil {
-		s.timers.alive()
-		s.timers.alive = nil
-	}
 	s.settleSlot()
-	s.timers.gen++
-	if s.timers.idle != nil {
-		s.timers.idle()
-		s.timers.idle = nil
+	if s.stage == stageReady && s.state.Ledger.Open() && s.timers.alive == nil {
+		s.timers.alive = s.arm(due{life: s.life, what: dueAlive}, s.deps.Core.AliveEvery())
 	}
+	s.timers.gen++
+	s.timers.quietSince = s.now()
 	if s.idle() {
-		what, after := dueIdle, s.deps.Idle
-		switch {
-		case s.stage == stageRefusing || !s.state.Exists():
-			after = 0
-		case s.output.kept() > 0 && after > trimAfter:
-			what, after = dueTrim, trimAfter
-		}
-		s.timers.idle = s.arm(due{life: s.life, what: what, gen: s.timers.gen}, after)
+		s.armIdle()
 	}
 	s.settleDrain()
+}
+
+// armIdle waits for the next thing that an idle session does: it lets go of its output, or asks for leave to end. One that does
+// not exist asks at once: a name that somebody tried out costs nothing.
+func (s *Session) armIdle() {
+	wait := s.deps.Idle
+	switch {
+	case s.passing():
+		wait = 0
+	case s.output.kept() > 0:
+		wait = min(wait, trimAfter)
+	}
+	at := s.timers.quietSince.Add(wait)
+	if s.timers.idle != nil {
+		if !s.timers.idleAt.After(at) {
+			return // it is due no later, and looks again
+		}
+		s.timers.idle()
+	}
+	s.timers.idleAt = at
+	s.timers.idle = s.arm(due{life: s.life, what: dueIdle}, at.Sub(s.now()))
+}
+
+// passing says whether nothing would be lost if the session ended at once.
+func (s *Session) passing() bool { return s.stage == stageRefusing || !s.state.Exists() }
+
+func (s *Session) idleDue() {
+	if !s.idle() || s.parent == nil {
+		return
+	}
+	quiet := s.now().Sub(s.timers.quietSince)
+	if quiet >= trimAfter {
+		s.output.clear()
+	}
+	if s.passing() || quiet >= s.deps.Idle {
+		s.deps.Kernel.Tell(s.parent, Idle{Key: s.key, Self: s.self, Gen: s.timers.gen})
+		return
+	}
+	s.armIdle()
 }
 
 // passivate is the parent's leave: everything that it passed on before has been handled.

@@ -89,7 +89,7 @@ func (s *Session) looked(ctx actor.Context, m looked) {
 	p := m.from
 	p.looked = true
 	if m.err != nil {
-		s.log.LogAttrs(context.Background(), slog.LevelWarn, "index look-up failed", slog.Any(messages.AttrError, m.err))
+		s.log().LogAttrs(context.Background(), slog.LevelWarn, "index look-up failed", slog.Any(messages.AttrError, m.err))
 		s.pop()
 		s.refuse(p, readFailure(m.err))
 		s.drive(ctx)

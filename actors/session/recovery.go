@@ -78,7 +78,7 @@ func (s *Session) recovered(ctx actor.Context, m recovered) {
 	s.noteLineage()
 	s.carryOver(published)
 	s.timers.retry.reset()
-	s.log.LogAttrs(context.Background(), slog.LevelDebug, "session started",
+	s.log().LogAttrs(context.Background(), slog.LevelDebug, "session started",
 		slog.Uint64(messages.AttrEventHead, m.state.Router.EventSequence), slog.Uint64(messages.AttrLedger, m.state.Ledger.Head),
 		slog.Uint64(messages.AttrEpoch, m.epoch), slog.Int64(messages.AttrDuration, m.took.Milliseconds()))
 	first := &pending{cmd: core.Recover{Epoch: m.epoch, InPlace: s.begunOnce, Draining: s.draining}, internal: true}
@@ -104,13 +104,13 @@ func (s *Session) recoveryFailed(ctx actor.Context, err error) {
 		s.end(ctx)
 		return
 	default:
-		s.log.LogAttrs(context.Background(), slog.LevelWarn, "session cannot start, will try again", slog.Any(messages.AttrError, err))
+		s.log().LogAttrs(context.Background(), slog.LevelWarn, "session cannot start, will try again", slog.Any(messages.AttrError, err))
 		s.refuseWaiting(messages.FailRetryable(messages.CodeUnavailable, "the journal cannot be read now; try again"))
 		s.arm(due{life: s.life, what: dueRecover}, s.timers.retry.next())
 		return
 	}
 	s.stage = stageRefusing
-	s.log.LogAttrs(context.Background(), level, "session refuses service", slog.Any(messages.AttrError, err))
+	s.log().LogAttrs(context.Background(), level, "session refuses service", slog.Any(messages.AttrError, err))
 	s.refuseWaiting(s.refusal)
 	s.settle(ctx)
 }

@@ -37,7 +37,6 @@ const (
 type Session struct {
 	deps *Deps // shared by all sessions of the process
 	key  messages.Key
-	log  *slog.Logger
 
 	// life tells this incarnation's own completions from those of an earlier one: the PID is the same.
 	life   *life
@@ -90,11 +89,15 @@ func newSession(deps *Deps, key messages.Key, draining *atomic.Bool) *Session {
 	return &Session{
 		deps:     deps,
 		key:      key,
-		log:      deps.Log.With(slog.String(messages.AttrSession, string(key.Session))),
 		life:     new(life),
 		state:    core.New(key),
 		draining: draining.Load(),
 	}
+}
+
+// log names the session in each line. It is made when it is needed: lines are few and sessions many.
+func (s *Session) log() *slog.Logger {
+	return s.deps.Log.With(slog.String(messages.AttrSession, string(s.key.Session)))
 }
 
 // Receive implements actor.Actor.

@@ -19,6 +19,8 @@ type holding struct {
 	// ticket is what was asked for, or is in hand for a run that is to start; nil = nothing. Run is the one that it is for.
 	ticket *slots.Ticket
 	run    core.RunID
+	// deadline stops the timer of the wait for the ticket; nil = none.
+	deadline func()
 	// works are the attempts whose actors have not ended, the newest last.
 	works []work
 	// token is the resume token whose lineage is noted with the slots.
@@ -80,10 +82,24 @@ func (s *Session) askSlot(e core.AskSlot) {
 	}
 }
 
+// armSlot bounds the wait that begins. Waits are many and their limit is long: the timer ends with the wait.
+func (s *Session) armSlot(e core.ArmSlot) {
+	s.disarmSlot()
+	s.hold.deadline = s.arm(due{life: s.life, what: dueCommand, cmd: core.SlotOver{RunID: e.RunID, Ask: e.Ask}}, e.After)
+}
+
+func (s *Session) disarmSlot() {
+	if s.hold.deadline != nil {
+		s.hold.deadline()
+		s.hold.deadline = nil
+	}
+}
+
 func (s *Session) dropSlot() {
 	if s.hold.ticket != nil {
 		s.hold.ticket.Cancel()
 	}
+	s.disarmSlot()
 	s.hold.ticket, s.hold.run = nil, ""
 }
 
@@ -117,9 +133,10 @@ func (s *Session) startRun(ctx actor.Context, e core.StartRun) {
 		s.deps.Kernel.Tell(s.runner, runner.Cancel{Cause: core.CauseStopped})
 	}
 	ticket := s.hold.ticket
+	s.disarmSlot()
 	s.hold.ticket, s.hold.run = nil, ""
 	if ticket == nil { // no rule of ours leads here; a run without a slot must not go on
-		s.log.LogAttrs(context.Background(), slog.LevelError, "run has no slot", slog.String(messages.AttrRun, e.Order.RunID))
+		s.log().LogAttrs(context.Background(), slog.LevelError, "run has no slot", slog.String(messages.AttrRun, e.Order.RunID))
 		s.deps.Kernel.Tell(s.self, core.StartFailed{RunID: e.Order.RunID, Attempt: e.Order.Attempt})
 		return
 	}
@@ -131,7 +148,7 @@ func (s *Session) startRun(ctx actor.Context, e core.StartRun) {
 	}
 	s.runner = ctx.Spawn(props(e.Order, ticket))
 	s.hold.works = append(s.hold.works, work{pid: s.runner, run: e.Order.RunID, ticket: ticket})
-	s.log.LogAttrs(context.Background(), slog.LevelDebug, "run started",
+	s.log().LogAttrs(context.Background(), slog.LevelDebug, "run started",
 		slog.String(messages.AttrRun, e.Order.RunID), slog.Uint64(messages.AttrAttempt, uint64(e.Order.Attempt)))
 }
 

@@ -238,8 +238,6 @@ func (c *sessionCheck) started(s session.State) error {
 	}
 	may := !s.Live.Draining && !s.Live.Held && !s.Live.Settling
 	switch {
-	case s.Live.Granted != "":
-		return fmt.Errorf("the slot of %s is in hand, and nothing is done with it", s.Live.Granted)
 	case next != "" && may && asked != next:
 		return fmt.Errorf("%s is next, but it neither runs nor waits for its slot; %q does", next, asked)
 	case asked != "" && (!may || next == ""):

@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -33,6 +34,10 @@ func diffLedgers(a, b session.Ledger) string {
 		return fmt.Sprintf("output reserved up to %d, %d", a.OutputReserved, b.OutputReserved)
 	case !a.LastTime.Equal(b.LastTime):
 		return fmt.Sprintf("last time %s, %s", a.LastTime, b.LastTime)
+	case !slices.Equal(a.Awaited, b.Awaited):
+		return fmt.Sprintf("awaited slots of %v, %v", a.Awaited, b.Awaited)
+	case !proto.Equal(a.Resume.Token, b.Resume.Token) || a.Resume.Lineage != b.Resume.Lineage:
+		return fmt.Sprintf("resume %v, %v", a.Resume, b.Resume)
 	case a.SinceCheckpoint != b.SinceCheckpoint:
 		return fmt.Sprintf("%d records since the checkpoint, %d", a.SinceCheckpoint, b.SinceCheckpoint)
 	}
@@ -42,8 +47,8 @@ func diffLedgers(a, b session.Ledger) string {
 	if diff := diffQueues(a.Queue, b.Queue); diff != "" {
 		return diff
 	}
-	if diff := diffMessages("history", a.History, b.History); diff != "" {
-		return diff
+	if !slices.Equal(a.History, b.History) {
+		return fmt.Sprintf("history %+v, %+v", a.History, b.History)
 	}
 	return diffMessages("finals", finalsOf(a), finalsOf(b))
 }

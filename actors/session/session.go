@@ -78,11 +78,20 @@ type life struct{ _ byte }
 
 // Props describes the actor of a session. Draining tells an incarnation at its start that the process is shutting down.
 func Props(deps *Deps, key messages.Key, draining *atomic.Bool) *actor.Props {
-	return deps.Kernel.Props(func() actor.Actor { return newSession(deps, key, draining) }, kernel.PropsOptions{
-		Supervisor: kernel.Backoff{Limit: 1, OnFailure: func(child *actor.PID, reason any, _ int) {
-			deps.Log.Error("runner panicked", slog.String(messages.AttrActor, child.GetId()), slog.Any(messages.AttrReason, reason))
-		}},
-	})
+	return deps.Kernel.Props(func() actor.Actor { return newSession(deps, key, draining) }, kernel.PropsOptions{Supervisor: runners{deps}})
+}
+
+// runners supervises the attempts of a session: one that panics again and again is stopped. It is made of what all sessions
+// share, since there is one for each of them.
+type runners struct{ *Deps }
+
+// HandleFailure implements actor.SupervisorStrategy.
+func (r runners) HandleFailure(
+	sys *actor.ActorSystem, parent actor.Supervisor, child *actor.PID, stats *actor.RestartStatistics, reason, message any,
+) {
+	kernel.Backoff{Limit: 1, OnFailure: func(child *actor.PID, reason any, _ int) {
+		r.Log.Error("runner panicked", slog.String(messages.AttrActor, child.GetId()), slog.Any(messages.AttrReason, reason))
+	}}.HandleFailure(sys, parent, child, stats, reason, message)
 }
 
 func newSession(deps *Deps, key messages.Key, draining *atomic.Bool) *Session {

@@ -32,7 +32,7 @@ func answers(t *testing.T, kit *testkit.SessionKit) []string {
 	for n := 0; kit.State().Ledger.Active != nil; n++ {
 		require.Less(t, n, 100, "it never ends")
 		history := kit.State().Ledger.History
-		asked = append(asked, history[len(history)-1].GetContent())
+		asked = append(asked, history[len(history)-1].Content)
 		kit.Answer("ok")
 	}
 	require.False(t, kit.State().Ledger.Open())

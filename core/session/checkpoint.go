@@ -15,7 +15,7 @@ import (
 func (l Ledger) checkpoint() *messages.LedgerCheckpoint {
 	c := &messages.LedgerCheckpoint{
 		Config:         l.Config,
-		History:        slices.Clone(l.History),
+		History:        records(l.History),
 		OutputReserved: l.OutputReserved,
 		LastTime:       timestamppb.New(l.LastTime),
 	}
@@ -47,7 +47,7 @@ func restore(c *messages.LedgerCheckpoint, seq uint64) Ledger {
 	l := Ledger{
 		Head:           seq,
 		Config:         c.GetConfig(),
-		History:        slices.Clone(c.GetHistory()),
+		History:        entries(c.GetHistory()),
 		OutputReserved: c.GetOutputReserved(),
 		LastTime:       c.GetLastTime().AsTime(),
 		Awaited:        c.GetAwaitedRunIds(),

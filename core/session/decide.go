@@ -11,8 +11,11 @@ import (
 
 // Decide says what a command does to a state at a time. It changes nothing. A time before the ledger's last one is read as
 // that one: a clock that jumps back moves nothing.
-func Decide(s State, cfg Config, cmd Command, now time.Time) Decision { //nolint:funlen // one case for each command
-	d := newDraft(s, cfg, now)
+func Decide(s State, cfg Config, cmd Command, now time.Time) Decision {
+	return decide(newDraft(s, cfg, now), cmd)
+}
+
+func decide(d *draft, cmd Command) Decision { //nolint:funlen // one case for each command
 	switch c := cmd.(type) {
 	case Recover:
 		d.recover(c)
@@ -75,8 +78,9 @@ func DecideWith(s State, cfg Config, cmd Command, now time.Time, take func(AskSl
 	d := Decide(s, cfg, cmd, now)
 	for _, effect := range d.Effects {
 		if ask, ok := effect.(AskSlot); ok && take(ask) {
-			s.Live.Granted = ask.RunID
-			return Decide(s, cfg, cmd, now)
+			again := newDraft(s, cfg, now)
+			again.granted = ask.RunID
+			return decide(again, cmd)
 		}
 	}
 	return d
@@ -88,6 +92,8 @@ type draft struct {
 	cfg Config
 	now time.Time
 	out Decision
+	// granted is the run whose slot is in hand.
+	granted RunID
 	// placed is where the turn of this decision went.
 	placed queue.Placement
 }

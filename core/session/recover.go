@@ -13,7 +13,7 @@ const (
 // without an end is started again, and else the next turn starts.
 func (d *draft) recover(c Recover) {
 	d.s.Live = Live{
-		Epoch: c.Epoch, NextSeq: d.s.Ledger.OutputReserved + 1, Recovered: true, Draining: c.Draining, Granted: d.s.Live.Granted,
+		Epoch: c.Epoch, NextSeq: d.s.Ledger.OutputReserved + 1, Recovered: true, Draining: c.Draining,
 	}
 	if !d.s.Ledger.Open() || c.Draining {
 		return

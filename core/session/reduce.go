@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -127,18 +126,6 @@ func (l Ledger) runStarted(r *messages.RunStarted, keepLast int) Ledger {
 	return l
 }
 
-// question is the user's side of a run: the texts of its turns in their order.
-func question(turns []*messages.Turn) *messages.HistoryEntry {
-	texts := make([]string, len(turns))
-	for i, t := range turns {
-		texts[i] = t.GetText()
-	}
-	return &messages.HistoryEntry{
-		Role: string(messages.RoleUser), Content: strings.Join(texts, "\n"),
-		Timestamp: turns[0].GetAcceptedAt(), TurnId: turns[0].GetTurnId(),
-	}
-}
-
 // injected ends an offered turn: its text is part of the run's conversation from now on.
 func (l Ledger) injected(r *messages.TurnInjected, keepLast int) Ledger {
 	turn, _, offered := l.Queue.Find(func(t *messages.Turn) bool { return t.GetTurnId() == r.GetTurnId() })
@@ -156,12 +143,12 @@ func (l Ledger) runEnded(r *messages.RunEnded, keepLast int) Ledger {
 		return l
 	}
 	if !blank(r.GetContent()) {
-		l.History = remember(l.History, keepLast, &messages.HistoryEntry{
-			Role:      string(messages.RoleRouter),
-			Content:   r.GetContent(),
-			Timestamp: r.GetEndedAt(),
-			Partial:   messages.Outcome(r.GetOutcome()) != messages.OutcomeCompleted,
-			TurnId:    first(r.GetTurnIds()),
+		l.History = remember(l.History, keepLast, Entry{
+			Role:    messages.RoleRouter,
+			Content: r.GetContent(),
+			At:      timeOf(r.GetEndedAt()),
+			Partial: messages.Outcome(r.GetOutcome()) != messages.OutcomeCompleted,
+			TurnID:  first(r.GetTurnIds()),
 		})
 	}
 	l.Finals = l.Finals.add(r)
@@ -180,12 +167,4 @@ func (l Ledger) changeActive(id RunID, change func(*Run)) Ledger {
 	change(&run)
 	l.Active = &run
 	return l
-}
-
-// remember keeps twice keepLast entries: a question and an answer for each.
-func remember(history []*messages.HistoryEntry, keepLast int, entry *messages.HistoryEntry) []*messages.HistoryEntry {
-	if over := len(history) + 1 - 2*keepLast; over > 0 {
-		history = history[min(over, len(history)):]
-	}
-	return append(slices.Clone(history), entry)
 }

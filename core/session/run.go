@@ -76,8 +76,8 @@ func (d *draft) order() RunOrder {
 
 // asked is what the run answers: its question and then what steered it. That is its input and not memory, so a further attempt
 // has all of it, also what the history has no more room for.
-func (r *Run) asked() []*messages.HistoryEntry {
-	entries := []*messages.HistoryEntry{question(r.Turns)}
+func (r *Run) asked() []Entry {
+	entries := []Entry{question(r.Turns)}
 	for _, turn := range r.Injected {
 		entries = append(entries, question([]*messages.Turn{turn}))
 	}
@@ -85,21 +85,8 @@ func (r *Run) asked() []*messages.HistoryEntry {
 }
 
 // before is the history without what the active run was asked, which is the newest of it.
-func before(history, asked []*messages.HistoryEntry) []*messages.HistoryEntry {
+func before(history, asked []Entry) []Entry {
 	return history[:max(0, len(history)-len(asked))]
-}
-
-func conversation(history []*messages.HistoryEntry) []contextpack.Turn {
-	turns := make([]contextpack.Turn, len(history))
-	for i, h := range history {
-		turns[i] = contextpack.Turn{
-			Role:      messages.Role(h.GetRole()),
-			Content:   h.GetContent(),
-			Timestamp: h.GetTimestamp().AsTime(),
-			Partial:   h.GetPartial(),
-		}
-	}
-	return turns
 }
 
 // running says whether a report is of the attempt that is active; late ones are dropped.

@@ -52,8 +52,8 @@ func (d *draft) proceed(previous messages.Phase) {
 // restart; previous is its phase before.
 func (d *draft) take(run RunID, turns []*messages.Turn, previous messages.Phase) bool {
 	live := &d.s.Live
-	if live.Granted == run {
-		live.Granted = ""
+	if d.granted == run {
+		d.granted = ""
 		return true
 	}
 	ask := AskSlot{RunID: run, Needs: d.needs(turns)}
@@ -116,7 +116,7 @@ func (d *draft) slotGranted(c SlotGranted) {
 	if d.s.Live.Asked.RunID != c.RunID || c.RunID == "" {
 		return // it was asked for something else meanwhile, or for nothing more
 	}
-	d.s.Live.Asked, d.s.Live.Granted = AskSlot{}, c.RunID
+	d.s.Live.Asked, d.granted = AskSlot{}, c.RunID
 }
 
 // slotOver ends what waited for its slot too long: whoever sent it is told, and the next one has its chance.

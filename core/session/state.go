@@ -31,7 +31,7 @@ type Ledger struct {
 	// Queue of waiting and offered turns.
 	Queue queue.Queue
 	// History of the conversation, oldest first, at most twice the session's keep-last entries.
-	History []*messages.HistoryEntry
+	History []Entry
 	// Finals that no subscriber has acknowledged.
 	Finals Finals
 	// OutputReserved: output numbers up to this one may have been given out (I11).
@@ -98,8 +98,6 @@ type Live struct {
 	// Asked is the request for a slot that is under way; the zero value = none. Asks counts them.
 	Asked AskSlot
 	Asks  uint64
-	// Granted is the run whose slot is in hand, while a decision is made.
-	Granted RunID
 	// Working is the run whose attempt has its slot: only its reports count.
 	Working RunID
 	// Starts of the attempt that failed.

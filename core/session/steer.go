@@ -150,8 +150,8 @@ func Explain(s State, cfg Config, c Submit, now time.Time, free func(AskSlot) bo
 	d.submit(c)
 	for _, effect := range d.out.Effects {
 		if ask, ok := effect.(AskSlot); ok && free(ask) {
-			s.Live.Granted = ask.RunID
 			d = newDraft(s, cfg, now)
+			d.granted = ask.RunID
 			d.submit(c)
 			break
 		}

@@ -117,7 +117,7 @@ func (d *draft) admit(turn *messages.Turn, place queue.Placement) {
 	}
 	ids := []string{turn.GetTurnId()}
 	d.publish(phase(turn.GetRunId(), ids, "", messages.PhaseAccepted, 1))
-	if idle && d.s.Live.Granted == turn.GetRunId() {
+	if idle && d.granted == turn.GetRunId() {
 		d.proceed(messages.PhaseAccepted)
 		accepted.Disposition, accepted.State = string(messages.DispositionStarted), string(messages.TurnRunning)
 		return

@@ -312,7 +312,7 @@ func TestStatesThatShareAPastDoNotSeeEachOther(t *testing.T) {
 		a := kit.Decide(finish).Next
 		finish.Content = "b"
 		b := kit.Decide(finish).Next
-		answer := func(s session.State) string { return s.Ledger.History[len(s.Ledger.History)-2].GetContent() }
+		answer := func(s session.State) string { return s.Ledger.History[len(s.Ledger.History)-2].Content }
 		require.Equal(t, []string{"a", "b"}, []string{answer(a), answer(b)})
 		kit.Answer("x")
 	}

@@ -1,8 +1,6 @@
 package session
 
 import (
-	"slices"
-
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/correx/correx-actors/core/contextpack"
@@ -55,19 +53,10 @@ func (s State) View() *messages.SessionView {
 
 // viewHistory bounds each entry: a view goes to every subscriber, and a few huge answers must not make it too large to send. The
 // whole text is in the run's final and in the turn's status.
-func viewHistory(history []*messages.HistoryEntry) []*messages.HistoryEntry {
-	huge := func(h *messages.HistoryEntry) bool { return len(h.GetContent()) > viewContent }
-	if !slices.ContainsFunc(history, huge) {
-		return history
-	}
-	out := slices.Clone(history)
-	for i, h := range out {
-		if huge(h) {
-			out[i] = &messages.HistoryEntry{
-				Role: h.GetRole(), Content: cutAt(h.GetContent(), viewContent), Timestamp: h.GetTimestamp(),
-				Partial: h.GetPartial(), TurnId: h.GetTurnId(),
-			}
-		}
+func viewHistory(history []Entry) []*messages.HistoryEntry {
+	out := records(history)
+	for _, h := range out {
+		h.Content = cutAt(h.GetContent(), viewContent)
 	}
 	return out
 }

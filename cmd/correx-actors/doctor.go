@@ -70,7 +70,7 @@ func failed(advice, format string, args ...any) finding {
 	return finding{Verdict: doctor.Failed, Advice: advice, Detail: fmt.Sprintf(format, args...)}
 }
 
-// errUnwell ends a command that found something that fails; what it is was printed.
+// errUnwell ends a command that found something that fails; what it is was printed, so nothing more is said.
 var errUnwell = errors.New("not all is well")
 
 // tell prints rows as a table, or as JSON, and gives an error if one of them failed.
@@ -84,13 +84,31 @@ func (a *app) tell(noun string, rows []finding) error {
 		return verdictOf(rows)
 	}
 	t := verdicts{out: a.out, width: width(a.out), colors: colors(a)}
-	for _, r := range rows {
+	for _, r := range shortened(rows) {
 		t.add(r)
 	}
 	if err := errors.Join(t.print(), a.write("\n%s\n", sum(noun, rows))); err != nil {
 		return err
 	}
 	return verdictOf(rows)
+}
+
+// shortened puts findings that were skipped for the same reason into one.
+func shortened(rows []finding) []finding {
+	var list []finding
+	for i := 0; i < len(rows); {
+		same := 1
+		for rows[i].Verdict == doctor.Skipped && i+same < len(rows) && rows[i+same] == (finding{rows[i+same].Check, doctor.Skipped, rows[i].Detail, rows[i].Advice}) {
+			same++
+		}
+		r := rows[i]
+		if same > 1 {
+			r.Check = number(same, "other")
+		}
+		list = append(list, r)
+		i += same
+	}
+	return list
 }
 
 func verdictOf(rows []finding) error {

@@ -147,8 +147,8 @@ func (c *checkup) port(ctx context.Context) finding {
 		if err := listener.Close(); err != nil {
 			return failed("", "%v", err)
 		}
-		if _, port, _ := net.SplitHostPort(c.cfg.Listen); port == "0" {
-			return passed("any free port of %s", c.cfg.Listen)
+		if host, port, _ := net.SplitHostPort(c.cfg.Listen); port == "0" {
+			return passed("any free port of %s", host)
 		}
 		return passed("%s is free", address)
 	}

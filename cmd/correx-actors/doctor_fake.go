@@ -115,7 +115,7 @@ func (l *fakeLog) observe(request *llmserver.Request, outcome llmserver.Outcome)
 	}
 	parts := []string{
 		request.Arrived.Format(time.TimeOnly), fmt.Sprintf("model %q", request.Chat.Model), number(len(request.Chat.Messages), "message"),
-		fmt.Sprintf("status %d", outcome.Status), number(int(outcome.Bytes), "byte") + " in " + took.String(),
+		fmt.Sprintf("status %d", outcome.Status), number(int(outcome.Bytes), "byte") + " in " + max(took, time.Millisecond).String(),
 	}
 	if outcome.Quirk != "" {
 		parts = append(parts, "quirk "+outcome.Quirk)

@@ -91,7 +91,7 @@ func TestEachFlawIsFoundByItsProbe(t *testing.T) {
 		detail  string
 		advice  string
 	}{
-		"login page":        {quirk("html"), "stream", doctor.Failed, "text/html", "base URL"},
+		"login page":        {quirk("html"), "stream", doctor.Failed, "text/html", "no OpenAI-compatible server"},
 		"cut":               {quirk("cut"), "stream", doctor.Failed, "truncated", "breaks off"},
 		"quota":             {quirk("quota"), "stream", doctor.Failed, "quota (status 429)", "no credit"},
 		"error in stream":   {quirk("error_late"), "stream", doctor.Failed, "The engine is overloaded", "try again"},

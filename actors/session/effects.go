@@ -20,7 +20,7 @@ func (s *Session) interpret(ctx actor.Context, effects []core.Effect) {
 		case core.DropSlot:
 			s.dropSlot()
 		case core.ArmSlot:
-			s.arm(due{life: s.life, what: dueCommand, cmd: core.SlotOver{RunID: e.RunID, Ask: e.Ask}}, e.After)
+			s.armSlot(e)
 		case core.ArmSettle:
 			s.arm(due{life: s.life, what: dueCommand, cmd: core.SettleOver{Settle: e.Settle}}, e.After)
 		case core.ArmStart:

@@ -3,6 +3,7 @@ package actors_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -122,7 +123,9 @@ func (e *engine) did() []string {
 	return slices.Clone(e.log)
 }
 
-func resume(token string) *messages.ResumeToken { return &messages.ResumeToken{Engine: "codex", Token: token} }
+func resume(token string) *messages.ResumeToken {
+	return &messages.ResumeToken{Engine: "codex", Token: token}
+}
 
 func resuming(token string) func(*messages.SubmitTurn) {
 	return func(t *messages.SubmitTurn) { t.Resume = resume(token) }
@@ -146,7 +149,7 @@ func TestW48SessionsWithOneTokenAreServedInOrderAndNeverAtOnce(t *testing.T) {
 	withEngine(t, e, func(t *testing.T, c *crowd) {
 		var last *messages.TurnAccepted
 		for i := range 4 {
-			last = c.submit(named(i%2), fmt.Sprint(i), resuming("t"))
+			last = c.submit(named(i%2), strconv.Itoa(i), resuming("t"))
 		}
 		require.Equal(t, slots.Stats{Used: 1, Leases: 1, WaitingForLease: 1}, c.stats(), "who waits for a lease holds no slot")
 		other := c.submit(named(2), "other", resuming("u"))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -135,7 +136,7 @@ func TestW39FiveSessionsOfTwoSlotsAreServedInOrder(t *testing.T) {
 		var turns []*messages.TurnAccepted
 		for i := range 5 {
 			subs = append(subs, c.follow(named(i)))
-			turns = append(turns, c.submit(named(i), fmt.Sprint(i)))
+			turns = append(turns, c.submit(named(i), strconv.Itoa(i)))
 		}
 		require.Equal(t, slots.Stats{Used: 2, Waiting: 3}, c.stats())
 		for i, want := range []string{"started", "started", "queued", "queued", "queued"} {
@@ -319,7 +320,7 @@ func TestRestartWithOpenSessionsAndOneSlotAnswersAll(t *testing.T) {
 		c.model.Call(testkit.HangUntilCancel()).Otherwise(testkit.Delay(time.Second), testkit.Stream("ok"))
 		var turns []*messages.TurnAccepted
 		for i := range 5 {
-			turns = append(turns, c.submit(named(i), fmt.Sprint(i)))
+			turns = append(turns, c.submit(named(i), strconv.Itoa(i)))
 		}
 		require.Equal(t, slots.Stats{Used: 1, Waiting: 4}, c.stats())
 		c.again()

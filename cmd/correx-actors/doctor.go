@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -126,21 +127,18 @@ func sum(noun string, rows []finding) string {
 	for _, r := range rows {
 		counts[r.Verdict]++
 	}
-	text := number(len(rows), noun) + ":"
-	separator := " "
+	var parts []string
 	for _, verdict := range []doctor.Verdict{doctor.OK, doctor.Warning, doctor.Failed, doctor.Skipped} {
 		n := counts[verdict]
-		if n == 0 {
-			continue
-		}
 		word := string(verdict)
 		if verdict == doctor.Warning && n > 1 {
 			word += "s"
 		}
-		text += fmt.Sprintf("%s%d %s", separator, n, word)
-		separator = ", "
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, word))
+		}
 	}
-	return text
+	return number(len(rows), noun) + ": " + strings.Join(parts, ", ")
 }
 
 func number(n int, noun string) string {

@@ -26,7 +26,7 @@ const (
 )
 
 func (c *checkup) configuration(loaded wiring.Loaded, err error) finding {
-	found := finding{}
+	var found finding
 	switch {
 	case err != nil:
 		found = failed("correct it; correx-actors config schema describes all settings", "%s", strings.ReplaceAll(err.Error(), "\n", "; "))

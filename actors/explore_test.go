@@ -3,6 +3,7 @@ package actors_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -30,6 +31,9 @@ type explored struct {
 
 func explore(t *testing.T, schedules int, change func(*session.Deps), scenario func(t *testing.T, x *explored)) {
 	t.Helper()
+	if os.Getenv("CORREX_SOAK") == "1" {
+		schedules *= 50
+	}
 	testkit.Explore(t, schedules, func(t *testing.T, s *testkit.Schedule) {
 		s.Describe = func(msg any) string {
 			if request, ok := msg.(*session.Request); ok {
@@ -157,7 +161,7 @@ func TestPassivationLosesAndReordersNothing(t *testing.T) {
 		}
 		activations.add(x.journal.Replays())
 	})
-	if len(activations.all) == schedules {
+	if len(activations.all) > 1 {
 		require.Greater(t, slices.Max(activations.all)/2, 1, "it was passivated and activated again") // two streams each
 	}
 }

@@ -42,7 +42,8 @@ func TestB43RecoveryThatIsTriedAgainFoldsEachRecordOnce(t *testing.T) {
 			*h = *start(t, h.journal, h.model, nil)
 			h.journal.FailReplaysAfter(k, persistence.ErrUnavailable)
 			begun := h.journal.Replays()
-			requireRetryable(t, h.refusedView())
+			_, err := h.client.State(t.Context(), key)
+			require.Equal(t, messages.CodeUnavailable, requireRetryable(t, err))
 			again := h.view()
 			require.Greater(t, h.journal.Replays()-begun, 2, "the recovery was cut after %d records and began anew", k)
 			require.True(t, proto.Equal(once, again), "after %d records:\n%v\n%v", k, once, again)
@@ -59,16 +60,11 @@ func (h *host) view() *messages.SessionView {
 			view.Epoch = 0
 			return view
 		}
-		requireRetryable(h.t, err)
+		require.Equal(h.t, messages.CodeUnavailable, requireRetryable(h.t, err))
 		time.Sleep(100 * time.Millisecond)
 	}
 	h.t.Fatal("the session does not start")
 	return nil
-}
-
-func (h *host) refusedView() error {
-	_, err := h.client.State(h.t.Context(), key)
-	return err
 }
 
 // B49: an event of the workflow in the midst of a turn disturbs neither; the session puts one behind the other.

@@ -3,6 +3,8 @@ package actors_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -29,6 +31,9 @@ type explored struct {
 
 func explore(t *testing.T, schedules int, change func(*session.Deps), scenario func(t *testing.T, x *explored)) {
 	t.Helper()
+	if os.Getenv("CORREX_SOAK") == "1" {
+		schedules *= 50
+	}
 	testkit.Explore(t, schedules, func(t *testing.T, s *testkit.Schedule) {
 		s.Describe = func(msg any) string {
 			if request, ok := msg.(*session.Request); ok {
@@ -65,18 +70,19 @@ func (x *explored) insist(yield func(), turn *messages.SubmitTurn) (accepted *me
 		if err == nil {
 			return accepted
 		}
-		requireRetryable(x.t, err)
+		require.Equal(x.t, messages.CodeUnavailable, requireRetryable(x.t, err))
 	}
 	x.t.Errorf("turn %s is never accepted", turn.GetText())
 	return nil
 }
 
-func requireRetryable(t *testing.T, err error) *messages.Failure {
+// requireRetryable says that a client may try again, and gives the code.
+func requireRetryable(t *testing.T, err error) messages.Code {
 	t.Helper()
 	f := new(messages.Failure)
 	require.ErrorAs(t, err, &f)
 	require.True(t, f.GetRetryable(), f.GetMessage())
-	return f
+	return messages.Code(f.GetCode())
 }
 
 // together collects what several clients say.
@@ -155,7 +161,9 @@ func TestPassivationLosesAndReordersNothing(t *testing.T) {
 		}
 		activations.add(x.journal.Replays())
 	})
-	require.NotEmpty(t, activations.all)
+	if len(activations.all) > 1 {
+		require.Greater(t, slices.Max(activations.all)/2, 1, "it was passivated and activated again") // two streams each
+	}
 }
 
 // B23: several clients with the same key wake a session that was passivated, or is just now.
@@ -261,7 +269,7 @@ func TestB31DrainAgainstSubmit(t *testing.T) {
 				text := strconv.Itoa(n)
 				if _, err := x.client.Submit(t.Context(), key, turn(text, keyed(text), steering)); err == nil {
 					accepted.add(text)
-				} else if requireRetryable(t, err).GetCode() == string(messages.CodeDraining) {
+				} else if requireRetryable(t, err) == messages.CodeDraining {
 					refused.add(text)
 				}
 			})
@@ -273,7 +281,7 @@ func TestB31DrainAgainstSubmit(t *testing.T) {
 			defer cancel()
 			require.NoError(t, x.dir.Drain(budget, t.Context()))
 			_, err := x.client.Submit(t.Context(), messages.NewKey("late"), turn("late"))
-			require.Equal(t, string(messages.CodeDraining), requireRetryable(t, err).GetCode(), "a session that starts during a drain drains too")
+			require.Equal(t, messages.CodeDraining, requireRetryable(t, err), "a session that starts during a drain drains too")
 		})
 		x.Wait()
 		x.again()

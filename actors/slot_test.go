@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -135,7 +136,7 @@ func TestW39FiveSessionsOfTwoSlotsAreServedInOrder(t *testing.T) {
 		var turns []*messages.TurnAccepted
 		for i := range 5 {
 			subs = append(subs, c.follow(named(i)))
-			turns = append(turns, c.submit(named(i), fmt.Sprint(i)))
+			turns = append(turns, c.submit(named(i), strconv.Itoa(i)))
 		}
 		require.Equal(t, slots.Stats{Used: 2, Waiting: 3}, c.stats())
 		for i, want := range []string{"started", "started", "queued", "queued", "queued"} {
@@ -319,7 +320,7 @@ func TestRestartWithOpenSessionsAndOneSlotAnswersAll(t *testing.T) {
 		c.model.Call(testkit.HangUntilCancel()).Otherwise(testkit.Delay(time.Second), testkit.Stream("ok"))
 		var turns []*messages.TurnAccepted
 		for i := range 5 {
-			turns = append(turns, c.submit(named(i), fmt.Sprint(i)))
+			turns = append(turns, c.submit(named(i), strconv.Itoa(i)))
 		}
 		require.Equal(t, slots.Stats{Used: 1, Waiting: 4}, c.stats())
 		c.again()
@@ -392,4 +393,24 @@ func TestFailedAppendsKeepNoSlot(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The deadline of a wait is that wait's: one of before a replay in place does not end the wait after it.
+func TestEachWaitForASlotHasItsOwnDeadline(t *testing.T) {
+	withSlots(t, 1, func(d *session.Deps) { d.Core.SlotTimeout = time.Minute }, func(t *testing.T, c *crowd) {
+		release := c.hog()
+		c.model.Call(testkit.HangUntilCancel()).Call(testkit.Delay(50*time.Second), testkit.Stream("ok")).Otherwise(testkit.Stream("ok"))
+		accepted := c.submit(key, "one")
+		time.Sleep(40 * time.Second)
+		release()
+		other := c.submit(messages.NewKey("other"), "other")
+		time.Sleep(time.Second)
+		c.journal.ConflictNext()
+		_, err := c.client.Record(t.Context(), key, nil, &messages.StageStarted{StageId: "s"})
+		require.NoError(t, err)
+		require.Equal(t, slots.Stats{Used: 1, Waiting: 1}, c.stats(), "it waits again, behind the other one")
+		require.Equal(t, "answered", c.end(messages.NewKey("other"), other.GetTurnId()).GetState())
+		require.Equal(t, "answered", c.end(key, accepted.GetTurnId()).GetState())
+		require.Equal(t, []string{"hog", "one", "other", "one"}, c.asked())
+	})
 }

@@ -23,7 +23,7 @@ import (
 // TestStormOfSlots lets some sessions of few slots meet turns of all modes and conversations, stops of all kinds, and a journal
 // that is slow and fails. No call is made without its slot and lease, every turn has its end, and everything is given back.
 func TestStormOfSlots(t *testing.T) {
-	seeds := uint64(100)
+	seeds := uint64(40)
 	if os.Getenv("CORREX_SOAK") == "1" {
 		seeds = 3000
 	}

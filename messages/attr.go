@@ -5,6 +5,7 @@ const (
 	AttrTenant    = "tenant_id"
 	AttrSession   = "session_id"
 	AttrTurn      = "turn_id"
+	AttrTurns     = "turns"
 	AttrRun       = "run_id"
 	AttrAttempt   = "attempt"
 	AttrOutcome   = "outcome"

@@ -98,6 +98,7 @@ type step struct {
 }
 
 func newSchedule(t testing.TB, seed uint64) *Schedule {
+	t.Helper()
 	s := &Schedule{
 		t: t, seed: seed, ranked: seed%2 == 0, ranks: make(map[uint64]uint64), ended: make(chan struct{}),
 		choice: rand.New(rand.NewPCG(seed, 1)), //nolint:gosec // repeatable on purpose

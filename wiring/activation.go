@@ -49,11 +49,12 @@ func (a *activation) stop(ctx context.Context) {
 
 func (a *activation) run(ctx context.Context) {
 	started := time.Now()
-	keys, damaged := a.open(ctx)
+	keys, turns, damaged := a.open(ctx)
 	if len(keys) == 0 && damaged == 0 {
 		return
 	}
-	a.log.LogAttrs(ctx, slog.LevelInfo, "sessions have open work", slog.Int(messages.AttrCount, len(keys)))
+	a.log.LogAttrs(ctx, slog.LevelInfo, "sessions have open work",
+		slog.Int(messages.AttrCount, len(keys)), slog.Int(messages.AttrTurns, turns))
 	failed := damaged
 	for done := 0; done < len(keys) && ctx.Err() == nil; {
 		batch := keys[done:min(done+activationBatch, len(keys))]
@@ -71,18 +72,28 @@ func (a *activation) run(ctx context.Context) {
 		slog.Int64(messages.AttrDuration, time.Since(started).Milliseconds()))
 }
 
-// open lists the sessions with open work. One that cannot be read is logged and counted: it must not keep the others.
-func (a *activation) open(ctx context.Context) (keys []messages.Key, damaged int) {
+// open lists the sessions with open work, and counts the turns that wait for an answer. A session that cannot be read is logged
+// and counted: it must not keep the others.
+func (a *activation) open(ctx context.Context) (keys []messages.Key, turns, damaged int) {
 	for info, err := range a.journal.OpenSessions(ctx) {
 		switch {
 		case err == nil:
 			keys = append(keys, info.Key)
+			turns += openTurns(info.Work)
 		case ctx.Err() == nil:
 			damaged++
 			a.log.LogAttrs(ctx, slog.LevelError, "open session cannot be read", slog.Any(messages.AttrError, err))
 		}
 	}
-	return keys, damaged
+	return keys, turns, damaged
+}
+
+// openTurns counts the run as the turn that it answers; those that joined it have ended.
+func openTurns(work persistence.Work) int {
+	if work.Running {
+		return 1 + int(work.Waiting)
+	}
+	return int(work.Waiting)
 }
 
 // activate starts one batch and waits until each session has replayed, which paces the start. It gives the number of failures.

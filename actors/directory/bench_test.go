@@ -26,6 +26,7 @@ func BenchmarkList(b *testing.B) {
 	fill(b, d, journal)
 	all := func(state State, limit, want int) func(*testing.B) {
 		return func(b *testing.B) {
+			b.Helper()
 			b.ReportAllocs()
 			for b.Loop() {
 				got := 0

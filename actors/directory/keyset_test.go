@@ -1,8 +1,8 @@
 package directory
 
 import (
-	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,7 +20,7 @@ func TestAKeySetIsASortedList(t *testing.T) {
 		keys := rapid.Custom(func(t *rapid.T) messages.Key {
 			return messages.Key{
 				Tenant:  messages.TenantID(rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "tenant")),
-				Session: messages.SessionID(fmt.Sprint(rapid.IntRange(0, 2000).Draw(t, "session"))),
+				Session: messages.SessionID(strconv.Itoa(rapid.IntRange(0, 2000).Draw(t, "session"))),
 			}
 		})
 		t.Repeat(map[string]func(*rapid.T){

@@ -143,36 +143,21 @@ func (d *Directory) rows(ctx context.Context, tenant messages.TenantID, after me
 	}
 }
 
-// activeChunk is how many sessions in memory are looked up at once.
-const activeChunk = 256
-
 // active goes through the sessions in memory, so that a few of them are found among any number of rows.
 func (d *Directory) active(ctx context.Context, tenant messages.TenantID, after messages.SessionID) iter.Seq2[Summary, error] {
 	return func(yield func(Summary, error) bool) {
-		last := messages.Key{Tenant: tenant, Session: after}
-		keys := make([]messages.Key, 0, activeChunk)
-		for {
-			keys = d.roster.after(keys[:0], last, activeChunk)
-			for _, key := range keys {
-				if key.Tenant != tenant {
-					return
-				}
-				info, err := d.journal.Session(ctx, key)
-				if errors.Is(err, persistence.ErrUnknownSession) || errors.Is(err, persistence.ErrDeleted) {
-					continue // a name that somebody asked for
-				}
-				s, err := d.summary(info, err)
-				if err == nil && s.State == Passivated {
-					continue // it has left meanwhile
-				}
-				if !yield(s, err) || err != nil {
-					return
-				}
+		for key := range d.roster.sessions(tenant, after) {
+			info, err := d.journal.Session(ctx, key)
+			if errors.Is(err, persistence.ErrUnknownSession) || errors.Is(err, persistence.ErrDeleted) {
+				continue // a name that somebody asked for
 			}
-			if len(keys) < activeChunk {
+			s, err := d.summary(info, err)
+			if err == nil && s.State == Passivated {
+				continue // it has left meanwhile
+			}
+			if !yield(s, err) || err != nil {
 				return
 			}
-			last = keys[len(keys)-1]
 		}
 	}
 }

@@ -73,7 +73,9 @@ func (j *rows) find(key messages.Key) (int, bool) {
 func keyOf(n int) messages.Key { return messages.NewKey(messages.SessionID(fmt.Sprintf("s%06d", n))) }
 
 // listed is a directory without its actor: the list needs none.
-func listed(journal persistence.Journal) *Directory { return &Directory{journal: journal, roster: new(roster)} }
+func listed(journal persistence.Journal) *Directory {
+	return &Directory{journal: journal, roster: new(roster)}
+}
 
 // walk follows Next to the end.
 func walk(t require.TestingT, d *Directory, q Query) (pages []Page) {
@@ -99,7 +101,7 @@ func TestPagesAreWhatAFilterOfAllGives(t *testing.T) {
 		want := map[State][]messages.Key{}
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1)) //nolint:gosec // repeatable on purpose
 		// Many or few of them in memory, so that both scans have runs without a match.
-		many, active, open := r.IntN(1200), r.Float64(), r.Float64()
+		many, active, open := r.IntN(700), r.Float64(), r.Float64()
 		for n := range many {
 			key := keyOf(n)
 			one, state := row{info: persistence.SessionInfo{Key: key, Open: r.Float64() < open}}, Passivated

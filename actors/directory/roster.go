@@ -1,6 +1,7 @@
 package directory
 
 import (
+	"iter"
 	"sync"
 
 	"github.com/correx/correx-actors/messages"
@@ -62,7 +63,30 @@ func (r *roster) look(key messages.Key) (active, quarantined bool) {
 	return r.active.has(key), quarantined
 }
 
-// after gives up to n sessions in memory behind a key, in order; they may be of any tenant.
+// rosterChunk is how many keys are read at once; the lock is not held while they are used.
+const rosterChunk = 256
+
+// sessions goes through a tenant's sessions in memory after an id, in order.
+func (r *roster) sessions(tenant messages.TenantID, after messages.SessionID) iter.Seq[messages.Key] {
+	return func(yield func(messages.Key) bool) {
+		last := messages.Key{Tenant: tenant, Session: after}
+		keys := make([]messages.Key, 0, rosterChunk)
+		for {
+			keys = r.after(keys[:0], last, rosterChunk)
+			for _, key := range keys {
+				if key.Tenant != tenant || !yield(key) {
+					return
+				}
+			}
+			if len(keys) < rosterChunk {
+				return
+			}
+			last = keys[len(keys)-1]
+		}
+	}
+}
+
+// after appends up to n sessions behind a key, of any tenant.
 func (r *roster) after(dst []messages.Key, key messages.Key, n int) []messages.Key {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

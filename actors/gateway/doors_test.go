@@ -75,7 +75,7 @@ func waitDoor(t *testing.T, s *server) door {
 
 func streamDoor(t *testing.T, s *server) door {
 	t.Helper()
-	stream := s.request(t.Context(), http.MethodGet, "/v1/sessions/s1/events", "", "Accept", "text/event-stream")
+	stream := s.request(t.Context(), http.MethodGet, "/v1/sessions/s1/events", "", "Accept", "text/event-stream") //nolint:bodyclose // the door closes it
 	require.Equal(t, http.StatusOK, stream.StatusCode)
 	return door{
 		submit: func(turn *messages.SubmitTurn) {

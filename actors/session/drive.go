@@ -8,7 +8,6 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/correx/correx-actors/actors/slots"
 	core "github.com/correx/correx-actors/core/session"
 	"github.com/correx/correx-actors/messages"
 	"github.com/correx/correx-actors/persistence"
@@ -53,32 +52,40 @@ func (s *Session) next(ctx actor.Context) bool {
 			s.lookUp(p, name)
 			return false
 		}
-		if granted, ok := p.cmd.(core.SlotGranted); ok {
-			if len(b.steps) > 0 {
-				break // what those ask for may take the slot away
-			}
-			if !s.inHand(granted) {
-				s.pop()
-				return true
-			}
-		}
-		var ticket *slots.Ticket
-		d := core.DecideWith(b.next, s.deps.Core, p.cmd, s.now(), func(ask core.AskSlot) bool {
-			ticket = s.trySlot(b, ask)
-			return ticket != nil
-		})
-		if d.Checkpoint && b.durable() {
-			if ticket != nil {
-				ticket.Cancel()
-			}
-			break // a checkpoint is the first record of its append
+		st, ok := s.decide(b, p)
+		if !ok {
+			break
 		}
 		s.pop()
-		b.steps = append(b.steps, step{from: p, decision: d, ticket: ticket})
-		b.next = d.Next
+		b.steps = append(b.steps, st)
+		b.next = st.decision.Next
 	}
 	s.commit(ctx, b)
 	return true
+}
+
+// decide decides one more command of the batch; false = it must be the first of its own.
+func (s *Session) decide(b *batch, p *pending) (step, bool) {
+	st := step{from: p, decision: core.Decision{Next: b.next}}
+	if granted, ok := p.cmd.(core.SlotGranted); ok {
+		if len(b.steps) > 0 {
+			return st, false // what those ask for may take the slot away
+		}
+		if !s.inHand(granted) {
+			return st, true
+		}
+	}
+	st.decision = core.DecideWith(b.next, s.deps.Core, p.cmd, s.now(), func(ask core.AskSlot) bool {
+		st.ticket = s.trySlot(b, ask)
+		return st.ticket != nil
+	})
+	if st.decision.Checkpoint && b.durable() { // a checkpoint is the first record of its append
+		if st.ticket != nil {
+			st.ticket.Cancel()
+		}
+		return st, false
+	}
+	return st, true
 }
 
 // pop takes the first pending command away, and lets go of it: an idle session must not hold its last commands in memory.

@@ -19,8 +19,8 @@ type holding struct {
 	// ticket is what was asked for, or is in hand for a run that is to start; nil = nothing. Run is the one that it is for.
 	ticket *slots.Ticket
 	run    core.RunID
-	// deadline stops the timer of the wait for the ticket; nil = none.
-	deadline func()
+	// unarm stops the deadline of the wait.
+	unarm func()
 	// works are the attempts whose actors have not ended, the newest last.
 	works []work
 	// token is the resume token whose lineage is noted with the slots.
@@ -82,24 +82,24 @@ func (s *Session) askSlot(e core.AskSlot) {
 	}
 }
 
-// armSlot bounds the wait that begins. Waits are many and their limit is long: the timer ends with the wait.
+// armSlot sets the deadline of a wait. It ends with the wait: after a replay in place waits are counted anew.
 func (s *Session) armSlot(e core.ArmSlot) {
-	s.disarmSlot()
-	s.hold.deadline = s.arm(due{life: s.life, what: dueCommand, cmd: core.SlotOver{RunID: e.RunID, Ask: e.Ask}}, e.After)
+	s.unarmSlot()
+	s.hold.unarm = s.arm(due{life: s.life, what: dueCommand, cmd: core.SlotOver{RunID: e.RunID, Ask: e.Ask}}, e.After)
 }
 
-func (s *Session) disarmSlot() {
-	if s.hold.deadline != nil {
-		s.hold.deadline()
-		s.hold.deadline = nil
+func (s *Session) unarmSlot() {
+	if s.hold.unarm != nil {
+		s.hold.unarm()
+		s.hold.unarm = nil
 	}
 }
 
 func (s *Session) dropSlot() {
+	s.unarmSlot()
 	if s.hold.ticket != nil {
 		s.hold.ticket.Cancel()
 	}
-	s.disarmSlot()
 	s.hold.ticket, s.hold.run = nil, ""
 }
 
@@ -133,7 +133,7 @@ func (s *Session) startRun(ctx actor.Context, e core.StartRun) {
 		s.deps.Kernel.Tell(s.runner, runner.Cancel{Cause: core.CauseStopped})
 	}
 	ticket := s.hold.ticket
-	s.disarmSlot()
+	s.unarmSlot()
 	s.hold.ticket, s.hold.run = nil, ""
 	if ticket == nil { // no rule of ours leads here; a run without a slot must not go on
 		s.log().LogAttrs(context.Background(), slog.LevelError, "run has no slot", slog.String(messages.AttrRun, e.Order.RunID))
@@ -148,6 +148,9 @@ func (s *Session) startRun(ctx actor.Context, e core.StartRun) {
 	}
 	s.runner = ctx.Spawn(props(e.Order, ticket))
 	s.hold.works = append(s.hold.works, work{pid: s.runner, run: e.Order.RunID, ticket: ticket})
+	if ticket.Wanted() { // said when there was no run yet that could be stopped
+		s.deps.Kernel.Tell(s.self, slots.Wanted{Ticket: ticket})
+	}
 	s.log().LogAttrs(context.Background(), slog.LevelDebug, "run started",
 		slog.String(messages.AttrRun, e.Order.RunID), slog.Uint64(messages.AttrAttempt, uint64(e.Order.Attempt)))
 }
@@ -159,7 +162,7 @@ func (s *Session) workEnded(who *actor.PID) (neverBegan bool) {
 	if at < 0 {
 		return false
 	}
-	ticket := s.hold.works[at].ticket
+	ticket, run := s.hold.works[at].ticket, s.hold.works[at].run
 	if s.hold.works = slices.Delete(s.hold.works, at, at+1); len(s.hold.works) == 0 {
 		s.hold.works = nil
 	}
@@ -167,7 +170,7 @@ func (s *Session) workEnded(who *actor.PID) (neverBegan bool) {
 		return false
 	}
 	if s.hold.ticket == nil && s.state.Running() && s.runner == nil {
-		s.hold.ticket = ticket // kept for another start of the attempt
+		s.hold.ticket, s.hold.run = ticket, run // kept for another start of the attempt
 	} else {
 		ticket.Cancel()
 	}

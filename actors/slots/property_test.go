@@ -83,10 +83,16 @@ func (w *twin) serve() {
 		}
 		t.slot = true
 		w.told = append(w.told, slots.Granted{Ticket: t.real})
-		if w.find(func(o *twinTicket) bool { return !o.lock && o.lease == t.lease && o.need.Interrupts }) != nil {
+		if w.wanted(t) {
 			w.told = append(w.told, slots.Wanted{Ticket: t.real})
 		}
 	}
+}
+
+func (w *twin) wanted(t *twinTicket) bool {
+	return !t.ended && t.lock && w.find(func(o *twinTicket) bool {
+		return !o.lock && o.lease == t.lease && o.need.Interrupts
+	}) != nil
 }
 
 // waits notes that t has begun to wait for its lease, or has become urgent.
@@ -237,6 +243,7 @@ func TestSlotsAreTheirPlainTwin(t *testing.T) {
 				require.Equal(rt, w.stats(), p.Stats())
 				for _, ticket := range w.tickets {
 					require.Equal(rt, ticket.slot && !ticket.adopted && !ticket.ended, ticket.real.Granted())
+					require.Equal(rt, w.wanted(ticket), ticket.real.Wanted())
 				}
 				w.keepsItsPromises(rt)
 			},

@@ -93,16 +93,22 @@ func (s *Slots) dispatch() {
 
 // remind tells a ticket that an interrupt waited for its lease already before it was granted.
 func (s *Slots) remind(t *Ticket) {
+	if s.wanted(t) {
+		s.want(t)
+	}
+}
+
+func (s *Slots) wanted(t *Ticket) bool {
 	l := s.leases[t.lease]
-	if t.lease == "" || l == nil {
-		return
+	if l == nil || l.holder != t {
+		return false
 	}
 	for e := l.waiting.Front(); e != nil; e = e.Next() {
 		if value(e).need.Interrupts {
-			s.want(t)
-			return
+			return true
 		}
 	}
+	return false
 }
 
 func (s *Slots) take(t *Ticket) {
@@ -177,6 +183,14 @@ func (t *Ticket) Granted() bool {
 	t.slots.mu.Lock()
 	defer t.slots.mu.Unlock()
 	return t.state == granted
+}
+
+// Wanted says whether an interrupt of another session waits for the lease that the ticket holds, for an owner that could not do
+// anything about it when it was told.
+func (t *Ticket) Wanted() bool {
+	t.slots.mu.Lock()
+	defer t.slots.mu.Unlock()
+	return t.slots.wanted(t)
 }
 
 // Change asks for something else under the same ticket. It keeps its place; what is granted already and not needed is given back.

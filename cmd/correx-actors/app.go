@@ -111,6 +111,8 @@ func (a *app) report(err error) int {
 	switch {
 	case err == nil:
 		return exitDone
+	case errors.Is(err, errUnwell):
+		return exitFailed
 	case errors.As(err, &usage):
 		a.say("%v", err)
 		return exitUsage

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -70,7 +71,7 @@ func failed(advice, format string, args ...any) finding {
 	return finding{Verdict: doctor.Failed, Advice: advice, Detail: fmt.Sprintf(format, args...)}
 }
 
-// errUnwell ends a command that found something that fails; what it is was printed.
+// errUnwell ends a command that found something that fails; what it is was printed, so nothing more is said.
 var errUnwell = errors.New("not all is well")
 
 // tell prints rows as a table, or as JSON, and gives an error if one of them failed.
@@ -84,13 +85,31 @@ func (a *app) tell(noun string, rows []finding) error {
 		return verdictOf(rows)
 	}
 	t := verdicts{out: a.out, width: width(a.out), colors: colors(a)}
-	for _, r := range rows {
+	for _, r := range shortened(rows) {
 		t.add(r)
 	}
 	if err := errors.Join(t.print(), a.write("\n%s\n", sum(noun, rows))); err != nil {
 		return err
 	}
 	return verdictOf(rows)
+}
+
+// shortened puts findings that were skipped for the same reason into one.
+func shortened(rows []finding) []finding {
+	var list []finding
+	for i := 0; i < len(rows); {
+		same := 1
+		for rows[i].Verdict == doctor.Skipped && i+same < len(rows) && rows[i+same] == (finding{rows[i+same].Check, doctor.Skipped, rows[i].Detail, rows[i].Advice}) {
+			same++
+		}
+		r := rows[i]
+		if same > 1 {
+			r.Check = number(same, "other")
+		}
+		list = append(list, r)
+		i += same
+	}
+	return list
 }
 
 func verdictOf(rows []finding) error {
@@ -108,21 +127,18 @@ func sum(noun string, rows []finding) string {
 	for _, r := range rows {
 		counts[r.Verdict]++
 	}
-	text := number(len(rows), noun) + ":"
-	separator := " "
+	var parts []string
 	for _, verdict := range []doctor.Verdict{doctor.OK, doctor.Warning, doctor.Failed, doctor.Skipped} {
 		n := counts[verdict]
-		if n == 0 {
-			continue
-		}
 		word := string(verdict)
 		if verdict == doctor.Warning && n > 1 {
 			word += "s"
 		}
-		text += fmt.Sprintf("%s%d %s", separator, n, word)
-		separator = ", "
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, word))
+		}
 	}
-	return text
+	return number(len(rows), noun) + ": " + strings.Join(parts, ", ")
 }
 
 func number(n int, noun string) string {

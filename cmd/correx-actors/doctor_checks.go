@@ -26,7 +26,7 @@ const (
 )
 
 func (c *checkup) configuration(loaded wiring.Loaded, err error) finding {
-	found := finding{}
+	var found finding
 	switch {
 	case err != nil:
 		found = failed("correct it; correx-actors config schema describes all settings", "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
@@ -147,8 +147,8 @@ func (c *checkup) port(ctx context.Context) finding {
 		if err := listener.Close(); err != nil {
 			return failed("", "%v", err)
 		}
-		if _, port, _ := net.SplitHostPort(c.cfg.Listen); port == "0" {
-			return passed("any free port of %s", c.cfg.Listen)
+		if host, port, _ := net.SplitHostPort(c.cfg.Listen); port == "0" {
+			return passed("any free port of %s", host)
 		}
 		return passed("%s is free", address)
 	}
@@ -165,23 +165,35 @@ func (c *checkup) port(ctx context.Context) finding {
 	return failed("stop it, or set listen to another address", "another program holds %s", c.cfg.Listen)
 }
 
-// clock compares the wall clock with the monotonic one, with the time of this program's build and of the journal's last change.
+// clock watches the clocks for a moment.
 func (c *checkup) clock(ctx context.Context) finding {
 	if left := clockWatch - time.Since(c.started); left > 0 {
 		_ = pause(ctx, left) // whoever stops it gets a shorter watch
 	}
 	now := time.Now()
-	steady := now.Sub(c.started)
-	wall := now.Round(0).Sub(c.started.Round(0))
-	shown := now.UTC().Format(time.RFC3339)
+	return clockReading{
+		now: now, built: builtAt(), changed: c.state.Modified, steady: now.Sub(c.started), wall: now.Round(0).Sub(c.started.Round(0)),
+	}.judged()
+}
+
+// clockReading is what is known of the clocks: the time, that of this program's build and of the journal's last change, and
+// how far the monotonic and the wall clock went meanwhile.
+type clockReading struct {
+	now, built, changed time.Time
+	steady, wall        time.Duration
+}
+
+func (c clockReading) judged() finding {
 	const advice = "set it, best by NTP: ids, expiries and the order of events need it"
-	switch built := builtAt(); {
-	case now.Before(built):
-		return failed(advice, "%s is before this program was built, %s", shown, built.Format(time.RFC3339))
-	case c.state.Modified.Sub(now) > time.Minute:
-		return failed(advice, "%s is before the journal's last change, %s", shown, c.state.Modified.UTC().Format(time.RFC3339))
-	case (wall - steady).Abs() > clockDrift:
-		return warned("find out what sets it in steps", "%s, but it jumped by %s within %s", shown, (wall - steady).Round(time.Millisecond), steady.Round(time.Millisecond))
+	shown := c.now.UTC().Format(time.RFC3339)
+	switch jump := c.wall - c.steady; {
+	case c.now.Before(c.built):
+		return failed(advice, "%s is before this program was built, %s", shown, c.built.UTC().Format(time.RFC3339))
+	case c.changed.Sub(c.now) > time.Minute:
+		return failed(advice, "%s is before the journal's last change, %s", shown, c.changed.UTC().Format(time.RFC3339))
+	case jump.Abs() > clockDrift:
+		return warned("find out what sets it in steps", "%s, but it jumped by %s within %s",
+			shown, jump.Round(time.Millisecond), c.steady.Round(time.Millisecond))
 	}
 	return passed("%s, steady", shown)
 }

@@ -24,6 +24,9 @@ type doctorFakeCmd struct {
 	ReadyFile string        `placeholder:"FILE" help:"Write the base URL to this file once it serves."`
 }
 
+// attrGone is a key of the fake provider's log that the server's has not.
+const attrGone = "client_gone"
+
 // fakeJournal is how many requests the fake provider remembers.
 const fakeJournal = 100
 
@@ -109,13 +112,13 @@ func (l *fakeLog) observe(request *llmserver.Request, outcome llmserver.Outcome)
 	if l.a.json {
 		slog.New(slog.NewJSONHandler(l.a.err, nil)).Info("request ended",
 			slog.String(messages.AttrModel, request.Chat.Model), slog.Int(messages.AttrCount, len(request.Chat.Messages)),
-			slog.Int("status", outcome.Status), slog.Int64(messages.AttrBytes, outcome.Bytes), slog.Int64(messages.AttrDuration, took.Milliseconds()),
-			slog.Bool("client_gone", outcome.Gone))
+			slog.Int(messages.AttrStatus, outcome.Status), slog.Int64(messages.AttrBytes, outcome.Bytes), slog.Int64(messages.AttrDuration, took.Milliseconds()),
+			slog.Bool(attrGone, outcome.Gone))
 		return
 	}
 	parts := []string{
 		request.Arrived.Format(time.TimeOnly), fmt.Sprintf("model %q", request.Chat.Model), number(len(request.Chat.Messages), "message"),
-		fmt.Sprintf("status %d", outcome.Status), number(int(outcome.Bytes), "byte") + " in " + took.String(),
+		fmt.Sprintf("status %d", outcome.Status), number(int(outcome.Bytes), "byte") + " in " + max(took, time.Millisecond).String(),
 	}
 	if outcome.Quirk != "" {
 		parts = append(parts, "quirk "+outcome.Quirk)

@@ -10,7 +10,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/correx/correx-actors/inference"
 	"github.com/correx/correx-actors/inference/doctor"
 	"github.com/correx/correx-actors/wiring"
 )
@@ -35,14 +34,14 @@ func (d *doctorProviderCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	if err := c.Validate(); err != nil {
+		return &usageError{err}
+	}
 	progress := &progress{out: a.err, live: isTerminal(a.err)}
 	c.Progress = progress.step
 	report, err := doctor.Examine(ctx, c)
 	progress.end()
 	if err != nil {
-		if inference.KindOf(err) == inference.KindConfig {
-			return &usageError{err}
-		}
 		return err
 	}
 	rows := make([]finding, 0, len(report.Findings))

@@ -69,7 +69,7 @@ func ready(ts *testscript.TestScript, _ bool, args []string) {
 	url, err := readReady(ts.MkAbs(args[0]))
 	ts.Check(err)
 	ts.Setenv("CORREX_SERVER", url)
-	ts.Setenv("ADDRESS", strings.TrimPrefix(url, "http://"))
+	ts.Setenv("ADDRESS", strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/v1")) // of a fake provider, too
 }
 
 // within runs a command, which must succeed, or with ! fail, within a duration: within DURATION PROGRAM ARGS…. What starting

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -33,6 +32,15 @@ type Config struct {
 	Timeout time.Duration
 	// Progress is told of each probe before it starts; nil = nobody is.
 	Progress func(Step)
+}
+
+// Validate says what is wrong with c.
+func (c Config) Validate() error {
+	err := openai.Config{BaseURL: c.BaseURL, APIKey: c.APIKey}.Validate()
+	if c.Timeout < 0 {
+		err = errors.Join(err, errors.New("the timeout is negative"))
+	}
+	return err
 }
 
 // Step is a probe that is about to start.
@@ -108,8 +116,8 @@ type probe struct {
 	run  func(context.Context) Finding
 }
 
-// Examine carries out all probes. What is wrong with the endpoint stands in the report; errors: *inference.Error of
-// KindConfig for a Config that cannot be, and the cause of ctx.
+// Examine carries out all probes. What is wrong with the endpoint stands in the report; errors: those of Validate, and the
+// cause of ctx.
 func Examine(ctx context.Context, c Config) (Report, error) {
 	if c.Timeout == 0 {
 		c.Timeout = DefaultTimeout
@@ -118,8 +126,8 @@ func Examine(ctx context.Context, c Config) (Report, error) {
 		c.BaseURL = openai.BaseURL
 	}
 	c.BaseURL = strings.TrimRight(c.BaseURL, "/")
-	if _, err := url.Parse(c.BaseURL); err != nil {
-		return Report{}, &inference.Error{Kind: inference.KindConfig, Message: "the base URL cannot be read", Err: err}
+	if err := c.Validate(); err != nil {
+		return Report{}, err
 	}
 	e, err := newExam(c)
 	if err != nil {

@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/correx/correx-actors/inference"
 	"github.com/correx/correx-actors/inference/doctor"
 	"github.com/correx/correx-actors/testkit/llmserver"
 )
@@ -91,7 +90,7 @@ func TestEachFlawIsFoundByItsProbe(t *testing.T) {
 		detail  string
 		advice  string
 	}{
-		"login page":        {quirk("html"), "stream", doctor.Failed, "text/html", "base URL"},
+		"login page":        {quirk("html"), "stream", doctor.Failed, "text/html", "no OpenAI-compatible server"},
 		"cut":               {quirk("cut"), "stream", doctor.Failed, "truncated", "breaks off"},
 		"quota":             {quirk("quota"), "stream", doctor.Failed, "quota (status 429)", "no credit"},
 		"error in stream":   {quirk("error_late"), "stream", doctor.Failed, "The engine is overloaded", "try again"},
@@ -214,8 +213,10 @@ func TestExaminationEndsWithItsContext(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	require.Less(t, len(report.Findings), 5)
 	for _, base := range []string{"localhost:1", "ftp://x", "http://a\x7f"} {
-		_, err = doctor.Examine(t.Context(), doctor.Config{BaseURL: base})
-		require.Equal(t, inference.KindConfig, inference.KindOf(err), base)
+		c := doctor.Config{BaseURL: base}
+		require.Error(t, c.Validate(), base)
+		_, err = doctor.Examine(t.Context(), c)
+		require.Error(t, err, base)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -90,8 +91,11 @@ func (e *exam) list(ctx context.Context, base string) (names []string, status in
 	}
 	resp, err := e.client.Do(req)
 	if err != nil {
+		var outer *url.Error
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause
+		} else if errors.As(err, &outer) {
+			err = outer.Err // without the URL, which is known
 		}
 		return nil, 0, err
 	}

@@ -93,7 +93,7 @@ func adviceOn(err error, hasKey bool) string {
 	case inference.KindUnavailable:
 		return "check host, port and scheme of the URL, and that the server runs"
 	case inference.KindProvider:
-		return "is the base URL right? Else the server's log tells more"
+		return "the server's log tells more, unless it is no OpenAI-compatible server"
 	case inference.KindTimeout, inference.KindOverloaded:
 		return "try again later, or give --timeout"
 	case inference.KindCanceled, inference.KindContextOverflow, inference.KindContentFiltered:

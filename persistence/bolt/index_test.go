@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -54,7 +55,7 @@ func TestADamagedPlaceIsDroppedWithAWord(t *testing.T) {
 	j, err := Open(cfg)
 	require.NoError(t, err)
 	w := newOwner(t, j, "s")
-	put := func(n int) { t.Helper(); require.NoError(t, w.put(keyed(fmt.Sprint(n), 3))) }
+	put := func(n int) { t.Helper(); require.NoError(t, w.put(keyed(strconv.Itoa(n), 3))) }
 	for n := range 3 {
 		put(n)
 	}
@@ -87,7 +88,7 @@ func TestADamagedEntryThatIsPutAgainCountsOnce(t *testing.T) {
 		}))
 	}
 	for n := range 3 {
-		require.NoError(t, w.put(keyed(fmt.Sprint(n), 3)))
+		require.NoError(t, w.put(keyed(strconv.Itoa(n), 3)))
 	}
 	damage("0")
 	require.NoError(t, w.put(keyed("3", 3)))
@@ -131,7 +132,7 @@ func found(t *testing.T, j *Journal, key messages.Key, n int) []string {
 	t.Helper()
 	var names []string
 	for i := range n {
-		if name := fmt.Sprint(i); has(t, j, key, name) {
+		if name := strconv.Itoa(i); has(t, j, key, name) {
 			names = append(names, name)
 		}
 	}

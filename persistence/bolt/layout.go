@@ -222,7 +222,10 @@ func (r *row) flags() byte {
 		set bool
 		bit byte
 	}{
-		{r.open, rowOpen}, {r.deleted, rowDeleted}, {r.work.Running, rowRunning}, {r.work.Waiting > 0, rowWaiting},
+		{r.open, rowOpen},
+		{r.deleted, rowDeleted},
+		{r.work.Running, rowRunning},
+		{r.work.Waiting > 0, rowWaiting},
 		{len(r.orders) > 0, rowOrders},
 	} {
 		if f.set {

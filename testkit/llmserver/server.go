@@ -55,16 +55,38 @@ func NewServer(c Config) *Server {
 	return &Server{config: c, requests: requests{keep: c.Keep, arrived: make(chan struct{})}}
 }
 
+// Message is one of a request's messages; of a content in parts it has the texts.
+type Message struct{ Role, Content string }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (m *Message) UnmarshalJSON(data []byte) error {
+	var raw struct {
+		Role    string          `json:"role"`
+		Content json.RawMessage `json:"content"`
+	}
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return err
+	}
+	*m = Message{Role: raw.Role}
+	var parts []struct {
+		Text string `json:"text"`
+	}
+	if json.Unmarshal(raw.Content, &m.Content) == nil || json.Unmarshal(raw.Content, &parts) != nil {
+		return nil // a content of another shape has no text
+	}
+	for _, part := range parts {
+		m.Content += part.Text
+	}
+	return nil
+}
+
 // Chat is what matters of a chat completion request.
 type Chat struct {
-	Model    string `json:"model"`
-	Messages []struct {
-		Role    string `json:"role"`
-		Content string `json:"content"`
-	} `json:"messages"`
-	Stream              bool `json:"stream"`
-	MaxTokens           int  `json:"max_tokens"`
-	MaxCompletionTokens int  `json:"max_completion_tokens"`
+	Model               string    `json:"model"`
+	Messages            []Message `json:"messages"`
+	Stream              bool      `json:"stream"`
+	MaxTokens           int       `json:"max_tokens"`
+	MaxCompletionTokens int       `json:"max_completion_tokens"`
 	StreamOptions       struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options"`

@@ -41,6 +41,8 @@ type attempts struct {
 	// visible: the last call showed text. Kept is the newest text that was taken back; it is better than none.
 	visible bool
 	kept    string
+	// waited is the reason of the last wait that was told: one that only goes on is not told again.
+	waited string
 	// end of the last call that answered.
 	end *core.RunFinished
 }
@@ -92,10 +94,10 @@ func (a *attempts) between(ctx context.Context, reason string, wait time.Duratio
 	case a.visible:
 		a.kept = a.report.answer.String()
 		a.report.restart(notices.Retried(at.RunID, at.Attempt, reason, wait))
-	case wait > 0:
+	case wait > 0 && reason != a.waited:
 		a.report.tell(notices.Waiting(at.RunID, at.Attempt, reason, wait))
 	}
-	a.visible = false
+	a.visible, a.waited = false, reason
 }
 
 // prepare builds the prompt for a call; the run ends if it cannot fit.

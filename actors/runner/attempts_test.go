@@ -356,3 +356,38 @@ func TestPanicOfAProviderEndsTheRunAlone(t *testing.T) {
 	require.Equal(t, string(messages.CodeInternal), got.end.Error.GetCode())
 	require.NotContains(t, got.end.Error.GetMessage(), "boom")
 }
+
+// patient is a router whose plans wait a few times for the same thing and then give up.
+type patient struct{ inference.Planner }
+
+type patientPlan struct {
+	inference.Plan
+	left int
+}
+
+// Plan implements inference.Planner.
+func (patient) Plan(context.Context, inference.Ask) (inference.Plan, error) {
+	return &patientPlan{left: 3}, nil
+}
+
+// Next implements inference.Plan.
+func (p *patientPlan) Next() inference.Step {
+	if p.left == 0 {
+		return inference.Stop{Err: &inference.Error{Kind: inference.KindUnavailable}}
+	}
+	p.left--
+	return inference.Wait{For: time.Second, Reason: "it is full"}
+}
+
+// Close implements inference.Plan.
+func (*patientPlan) Close() {}
+
+func TestWaitThatGoesOnIsToldOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		_, _, router := two(t)
+		got := watch(t.Context(), t, deps(patient{router}))
+		require.Len(t, got.notices, 1)
+		require.Equal(t, string(messages.CodeProviderUnavailable), got.end.Error.GetCode())
+	})
+}

@@ -34,6 +34,9 @@ type backend struct {
 	breaker *gobreaker.TwoStepCircuitBreaker[struct{}]
 	// opens is when the breaker lets a call through again, in nanoseconds; gobreaker tells only that it does not now.
 	opens atomic.Int64
+	// calls in progress, and how many of them may be those of runs that fell back to it; 0 = any number.
+	calls      atomic.Int64
+	concurrent int64
 	// requests and tokens are nil without such a limit.
 	requests, tokens *rate.Limiter
 
@@ -43,7 +46,7 @@ type backend struct {
 }
 
 func newBackend(p Provider, breaker Breaker, log *slog.Logger) *backend {
-	b := &backend{Provider: p.Backend}
+	b := &backend{Provider: p.Backend, concurrent: int64(p.Limits.Concurrent)}
 	if n := p.Limits.RequestsPerMinute; n > 0 {
 		// A tenth at once: providers count shorter windows than their minute.
 		b.requests = rate.NewLimiter(perMinute(n), max(n/10, 1))
@@ -82,6 +85,21 @@ func (b *backend) paused(now time.Time) time.Duration {
 	}
 	return max(time.Unix(0, b.opens.Load()).Sub(now), time.Millisecond)
 }
+
+// full says whether it has all the calls that it may have at once.
+func (b *backend) full() bool { return b.concurrent > 0 && b.calls.Load() >= b.concurrent }
+
+// enter counts a call in; false = there is no room. A run whose slot is of this provider has its room already: slots are given
+// out by the same limit.
+func (b *backend) enter(slotted bool) bool {
+	if n := b.calls.Add(1); slotted || b.concurrent == 0 || n <= b.concurrent {
+		return true
+	}
+	b.leave()
+	return false
+}
+
+func (b *backend) leave() { b.calls.Add(-1) }
 
 // slowDown keeps all runs of the process away from a provider that asked for it.
 func (b *backend) slowDown(until time.Time) {

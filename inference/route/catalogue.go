@@ -37,7 +37,8 @@ type Model struct {
 
 // Limits of a provider; 0 = none.
 type Limits struct {
-	// Concurrent calls. The router only tells it (Router.PerProvider): whoever gives out run slots holds it.
+	// Concurrent calls. Whoever gives out run slots holds it for the runs that begin here (Router.PerProvider), the router for
+	// those that fall back to it.
 	Concurrent        int
 	RequestsPerMinute int
 	TokensPerMinute   int

@@ -21,10 +21,15 @@ type Rules struct {
 type gate struct {
 	// paused: calls are refused for that long, after failures.
 	paused time.Duration
-	// wait for a limit, and which.
+	// full: it has as many calls as it may; nobody knows for how long.
+	full bool
+	// wait for a limit. Why names the limit, also that of full.
 	wait time.Duration
 	why  string
 }
+
+// fullAgain is how soon a full provider is looked at again.
+const fullAgain = time.Second
 
 // move is what a course does next: one of call, wait and stop.
 type move struct {
@@ -51,6 +56,8 @@ type course struct {
 	// due is when it may be called again, and why not now.
 	due time.Time
 	why string
+	// full is since when it is full.
+	full time.Time
 	// halve: the next call sends half; halved: one did.
 	halve, halved bool
 
@@ -79,6 +86,15 @@ func (c *course) next(now time.Time, look func(at int) gate) move {
 		case g.wait > c.rules.MaxWait:
 			c.passedOver(now.Add(g.wait), fmt.Sprintf("%s, free in %s", g.why, told(g.wait)))
 			continue
+		case g.full && !c.full.IsZero() && now.Sub(c.full) >= c.rules.MaxWait:
+			c.passedOver(now.Add(fullAgain), g.why)
+			continue
+		case g.full:
+			if c.full.IsZero() {
+				c.full = now
+			}
+			wait := max(min(fullAgain, c.full.Add(c.rules.MaxWait).Sub(now)), time.Millisecond)
+			return move{wait: wait, reason: fmt.Sprintf("provider %s: %s", c.targets[c.at].provider, g.why)}
 		}
 		wait, why := c.due.Sub(now), c.why
 		if g.wait > wait {
@@ -96,7 +112,7 @@ func (c *course) next(now time.Time, look func(at int) gate) move {
 func (c *course) called() {
 	c.calls++
 	c.halved = c.halved || c.halve
-	c.halve = false
+	c.halve, c.full = false, time.Time{}
 }
 
 // ended takes the end of a call; nil = it completed. Pause is the back-off before a further call to the same provider.
@@ -153,7 +169,7 @@ func (c *course) pass() {
 	}
 	c.at++
 	c.left, c.calls = c.rules.Retries, 0
-	c.due, c.why = time.Time{}, ""
+	c.due, c.why, c.full = time.Time{}, "", time.Time{}
 }
 
 func (c *course) passedOver(until time.Time, why string) {

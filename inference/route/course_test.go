@@ -36,7 +36,7 @@ func (s *scene) run(t *testing.T, d *datadriven.TestData) string {
 		s.plan(t, d)
 		return ""
 	case "gate":
-		g := gate{paused: span(t, d, "paused"), wait: span(t, d, "wait"), why: "its limit is reached"}
+		g := gate{full: d.HasArg("full"), paused: span(t, d, "paused"), wait: span(t, d, "wait"), why: "its limit is reached"}
 		s.gates[d.CmdArgs[0].Key] = g
 		return ""
 	case "after":

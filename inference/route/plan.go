@@ -2,6 +2,7 @@ package route
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -88,6 +89,9 @@ func (p *plan) look(now time.Time, at int) gate {
 	if p.busy && p.busyAt == at {
 		return gate{paused: probing}
 	}
+	if at > 0 && b.full() { // the first one's room is the run's slot
+		return gate{full: true, why: fmt.Sprintf("its limit of %d calls at once is reached", b.concurrent)}
+	}
 	if slow := b.slowFor(now); slow > 0 {
 		return gate{wait: slow, why: "it asked to be called more slowly"}
 	}
@@ -102,8 +106,12 @@ func (p *plan) look(now time.Time, at int) gate {
 func (p *plan) begin(at int) bool {
 	b := p.backend(at)
 	probe := b.breaker.State() != gobreaker.StateClosed
+	if !b.enter(at == 0) {
+		return false // somebody was faster: it is full now
+	}
 	done, err := b.breaker.Allow()
 	if err != nil {
+		b.leave()
 		p.busy, p.busyAt = true, at
 		return false
 	}
@@ -130,6 +138,7 @@ func (p *plan) Ended(end inference.End) {
 		return
 	}
 	p.running = nil
+	r.backend.leave()
 	now, failure := time.Now(), asError(end.Err)
 	r.judge(failure)
 	r.backend.charge(now, end.Usage, r.tokens)
@@ -169,6 +178,7 @@ func (p *plan) Close() {
 func (p *plan) abandon() {
 	if p.running != nil {
 		p.running.judge(&inference.Error{Kind: inference.KindCanceled})
+		p.running.backend.leave()
 		p.running = nil
 		p.course.over = true
 	}

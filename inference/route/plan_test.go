@@ -3,6 +3,8 @@ package route_test
 import (
 	"context"
 	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -249,6 +251,61 @@ func TestLimitOnRequestsIsWaitedForAndGivenBack(t *testing.T) {
 		}
 		require.Len(t, run(t, r, inference.Ask{}).waits, 1)
 		require.Equal(t, 10*time.Second, time.Since(begin).Round(time.Millisecond))
+	})
+}
+
+// counting is a provider that knows how many calls it had at once.
+type counting struct {
+	inference.Provider
+	now, most atomic.Int64
+}
+
+// Infer implements inference.Provider.
+func (c *counting) Infer(
+	ctx context.Context, req inference.Request, report func(inference.Event) error,
+) (inference.Completion, error) {
+	now := c.now.Add(1)
+	defer c.now.Add(-1)
+	for most := c.most.Load(); now > most && !c.most.CompareAndSwap(most, now); most = c.most.Load() {
+	}
+	return c.Provider.Infer(ctx, req, report)
+}
+
+func TestFallbackHasNoMoreCallsAtOnceThanItMay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		big := testkit.NewProvider(t).Named("big").Otherwise(testkit.Fail(inference.KindAuth))
+		small := testkit.NewProvider(t).Named("small").Otherwise(testkit.Stream("a"), testkit.Delay(5*time.Second))
+		busy := &counting{Provider: small}
+		r := router(t, route.Provider{Backend: big, Fallback: []string{"small"}},
+			route.Provider{Backend: busy, Limits: route.Limits{Concurrent: 2}})
+		var runs sync.WaitGroup
+		for range 8 {
+			runs.Go(func() {
+				plan, err := r.Plan(t.Context(), inference.Ask{})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer plan.Close()
+				for {
+					switch step := plan.Next().(type) {
+					case inference.Wait:
+						time.Sleep(step.For)
+					case inference.Call:
+						call(t.Context(), plan, step)
+					case inference.Stop:
+						if step.Err != nil {
+							t.Error(step.Err)
+						}
+						return
+					}
+				}
+			})
+		}
+		runs.Wait()
+		require.Len(t, small.Calls(), 8, "those for which there was no room have waited")
+		require.EqualValues(t, 2, busy.most.Load())
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/correx/correx-actors/actors/kernel"
 	"github.com/correx/correx-actors/actors/session"
+	"github.com/correx/correx-actors/actors/slots"
 	"github.com/correx/correx-actors/messages"
 	"github.com/correx/correx-actors/testkit"
 )
@@ -299,6 +300,43 @@ func TestB31DrainAgainstSubmit(t *testing.T) {
 		}
 		if len(accepted.all) > 0 {
 			require.Subset(t, x.notes(), accepted.all)
+		}
+	})
+}
+
+// A slot that is granted while its turn is taken back, aborted or ends anyway is given back, and the next in line has it.
+func TestSlotsAreGivenBackWhateverTheOrder(t *testing.T) {
+	t.Parallel()
+	oneSlot := func(d *session.Deps) { d.Slots = slots.New(d.Kernel, slots.Config{Max: 1}) }
+	explore(t, schedules, oneSlot, func(t *testing.T, x *explored) {
+		x.model.Otherwise(testkit.Stream("ok"), testkit.Delay(time.Second))
+		pauses := make([]time.Duration, 3)
+		for i := range pauses {
+			pauses[i] = time.Duration(x.Rand().IntN(4)) * time.Second // runs end then, and the next begin
+		}
+		for i, pause := range pauses {
+			x.Go(func(yield func()) {
+				first, err := x.client.Submit(t.Context(), named(i), turn("first"))
+				require.NoError(t, err)
+				yield()
+				_, err = x.client.Submit(t.Context(), named(i), turn("second"))
+				require.NoError(t, err)
+				time.Sleep(pause)
+				yield()
+				_, err = x.client.Abort(t.Context(), named(i), &messages.Abort{Scope: string(messages.AbortTurn), TurnId: first.GetTurnId()})
+				require.NoError(t, err)
+			})
+		}
+		x.Wait()
+		time.Sleep(time.Minute)
+		require.Equal(t, slots.Stats{}, x.deps.Slots.Stats())
+		for i := range pauses {
+			view, err := x.client.State(t.Context(), named(i))
+			require.NoError(t, err)
+			require.Nil(t, view.GetActiveRun(), "session %d", i)
+			require.Empty(t, view.GetQueue(), "session %d", i)
+			history := view.GetConversationHistory()
+			require.Equal(t, "ok", history[len(history)-1].GetContent(), "the second turn of session %d is answered", i)
 		}
 	})
 }

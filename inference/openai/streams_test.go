@@ -28,7 +28,7 @@ const (
 	serveVariable = "CORREX_TEST_SERVE_STREAMS"
 
 	concurrentStreams = 1000
-	streamDeltas      = 50
+	streamDeltas      = 10
 	bytesPerStream    = 64 << 10
 )
 

@@ -117,7 +117,7 @@ func TestToolCallsAreBounded(t *testing.T) {
 
 	var large toolCalls
 	piece = toolPiece{ID: "a"}
-	piece.Function.Arguments = json.RawMessage(`"` + strings.Repeat("x", 1<<20) + `"`)
+	piece.Function.Name = strings.Repeat("x", 1<<20)
 	for range maxToolBytes>>20 - 1 {
 		require.NoError(t, large.add(piece))
 	}

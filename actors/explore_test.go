@@ -310,11 +310,10 @@ func TestSlotsAreGivenBackWhateverTheOrder(t *testing.T) {
 	oneSlot := func(d *session.Deps) { d.Slots = slots.New(d.Kernel, slots.Config{Max: 1}) }
 	explore(t, schedules, oneSlot, func(t *testing.T, x *explored) {
 		x.model.Otherwise(testkit.Stream("ok"), testkit.Delay(time.Second))
-		pauses := make([]time.Duration, 3)
-		for i := range pauses {
-			pauses[i] = time.Duration(x.Rand().IntN(4)) * time.Second // runs end then, and the next begin
-		}
-		for i, pause := range pauses {
+		last := make([]messages.TurnID, 3)
+		for i := range last {
+			pause := time.Duration(x.Rand().IntN(4)) * time.Second // runs end then, and the next begin
+			scope := []messages.AbortScope{messages.AbortRun, messages.AbortTurn, messages.AbortSession}[x.Rand().IntN(3)]
 			x.Go(func(yield func()) {
 				first, err := x.client.Submit(t.Context(), named(i), turn("first"))
 				require.NoError(t, err)
@@ -323,20 +322,25 @@ func TestSlotsAreGivenBackWhateverTheOrder(t *testing.T) {
 				require.NoError(t, err)
 				time.Sleep(pause)
 				yield()
-				_, err = x.client.Abort(t.Context(), named(i), &messages.Abort{Scope: string(messages.AbortTurn), TurnId: first.GetTurnId()})
+				abort := &messages.Abort{Scope: string(scope)}
+				if scope == messages.AbortTurn {
+					abort.TurnId = first.GetTurnId()
+				}
+				_, err = x.client.Abort(t.Context(), named(i), abort)
 				require.NoError(t, err)
+				yield()
+				accepted, err := x.client.Submit(t.Context(), named(i), turn("last"))
+				require.NoError(t, err)
+				last[i] = accepted.GetTurnId()
 			})
 		}
 		x.Wait()
 		time.Sleep(time.Minute)
 		require.Equal(t, slots.Stats{}, x.deps.Slots.Stats())
-		for i := range pauses {
-			view, err := x.client.State(t.Context(), named(i))
+		for i, id := range last {
+			status, err := x.client.Turn(t.Context(), named(i), id)
 			require.NoError(t, err)
-			require.Nil(t, view.GetActiveRun(), "session %d", i)
-			require.Empty(t, view.GetQueue(), "session %d", i)
-			history := view.GetConversationHistory()
-			require.Equal(t, "ok", history[len(history)-1].GetContent(), "the second turn of session %d is answered", i)
+			require.Equal(t, "answered", status.GetState(), "the last turn of session %d", i)
 		}
 	})
 }

@@ -52,6 +52,8 @@ func Decide(s State, cfg Config, cmd Command, now time.Time) Decision { //nolint
 		d.ack(c)
 	case RunPhased:
 		d.runPhased(c)
+	case RunRetried:
+		d.runRetried(c)
 	case RunStreamed:
 		d.runStreamed(c)
 	case RunFinished:

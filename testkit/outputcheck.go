@@ -190,6 +190,9 @@ func (c *outputCheck) phase(p *messages.RunPhaseChanged) error {
 		run.attempt, run.phase, run.streamed, run.closed = p.GetAttempt(), to, 0, false
 		return nil
 	}
+	if from == to && p.GetReason() != "" { // it waits
+		return nil
+	}
 	if !LegalPhase(from, to) {
 		return fmt.Errorf("phase of %s goes from %s to %s", p.GetRunId(), from, to)
 	}

@@ -300,6 +300,9 @@ func (k *SessionKit) completeReport(cmd session.Command) session.Command {
 	case session.RunPhased:
 		active(&c.RunID, &c.Attempt)
 		return c
+	case session.RunRetried:
+		active(&c.RunID, &c.Attempt)
+		return c
 	case session.RunStreamed:
 		active(&c.RunID, &c.Attempt)
 		return c

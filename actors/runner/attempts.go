@@ -13,16 +13,6 @@ import (
 	"github.com/correx/correx-actors/messages"
 )
 
-// Notices makes the reports of what a run does between two calls. A session that takes them shows its waits, and lets the text of
-// a call that was cut be replaced.
-type Notices interface {
-	// Waiting: no call is made for a while.
-	Waiting(run core.RunID, attempt uint32, reason string, wait time.Duration) any
-	// Retried: the text of this attempt is replaced by that of the next one, which begins after wait. Every later report is of
-	// that one.
-	Retried(run core.RunID, attempt uint32, reason string, wait time.Duration) any
-}
-
 // attempts takes one run over the calls that its plan wants, until one of them answers or the plan stops.
 type attempts struct {
 	deps   *Deps
@@ -55,7 +45,7 @@ func (a *attempts) run(ctx context.Context) core.RunFinished {
 	first, _ := a.deps.Router.Route(ctx, a.order.Model) // an error is told by the plan
 	a.repack(packingFor(a.deps, a.order, first, false))
 	plan, err := inference.PlanOf(ctx, a.deps.Router, inference.Ask{
-		Model: a.order.Model, Tokens: a.pack.Tokens, Replace: a.deps.Notices != nil,
+		Model: a.order.Model, Tokens: a.pack.Tokens, Replace: true,
 	})
 	if err != nil {
 		return a.failed(ctx, err)
@@ -88,14 +78,12 @@ func (a *attempts) run(ctx context.Context) core.RunFinished {
 func (a *attempts) between(ctx context.Context, reason string, wait time.Duration) {
 	a.log.LogAttrs(ctx, slog.LevelDebug, "run goes on", slog.String(messages.AttrReason, reason),
 		slog.Int64(messages.AttrDuration, wait.Milliseconds()))
-	notices, at := a.deps.Notices, a.report.order
-	switch {
-	case notices == nil:
+	switch at := a.report.order; {
 	case a.visible:
 		a.kept = a.report.answer.String()
-		a.report.restart(notices.Retried(at.RunID, at.Attempt, reason, wait))
+		a.report.restart(reason)
 	case wait > 0 && reason != a.waited:
-		a.report.tell(notices.Waiting(at.RunID, at.Attempt, reason, wait))
+		a.report.tell(core.RunPhased{RunID: at.RunID, Attempt: at.Attempt, Reason: reason})
 	}
 	a.visible, a.waited = false, reason
 }

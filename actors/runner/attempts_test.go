@@ -21,32 +21,13 @@ import (
 	"github.com/correx/correx-actors/testkit"
 )
 
-// notices are a session that takes reports of waits and of texts that are replaced.
-type notices struct{}
-
-type notice struct {
-	Kind    string
-	Attempt uint32
-	Reason  string
-	Wait    time.Duration
-}
-
-// Waiting implements runner.Notices.
-func (notices) Waiting(_ core.RunID, attempt uint32, reason string, wait time.Duration) any {
-	return notice{"waiting", attempt, reason, wait}
-}
-
-// Retried implements runner.Notices.
-func (notices) Retried(_ core.RunID, attempt uint32, reason string, wait time.Duration) any {
-	return notice{"retried", attempt, reason, wait}
-}
-
 // seen is a subscriber that does what it is told: texts of an attempt follow each other, those of a new one replace them.
 type seen struct {
 	t       *testing.T
 	attempt uint32
 	text    string
-	notices []notice
+	waits   []string
+	retried []string
 	end     core.RunFinished
 	ended   bool
 }
@@ -56,15 +37,16 @@ func (s *seen) take(msg any) {
 	switch m := msg.(type) {
 	case core.RunPhased:
 		require.Equal(s.t, s.attempt, m.Attempt)
+		if m.Reason != "" {
+			s.waits = append(s.waits, m.Reason)
+		}
 	case core.RunStreamed:
 		require.Equal(s.t, s.attempt, m.Attempt)
 		s.text += m.Text
-	case notice:
+	case core.RunRetried:
 		require.Equal(s.t, s.attempt, m.Attempt)
-		s.notices = append(s.notices, m)
-		if m.Kind == "retried" {
-			s.attempt, s.text = s.attempt+1, ""
-		}
+		s.retried = append(s.retried, m.Reason)
+		s.attempt, s.text = s.attempt+1, ""
 	case core.RunFinished:
 		require.Equal(s.t, s.attempt, m.Attempt)
 		s.end, s.ended = m, true
@@ -75,7 +57,7 @@ func (s *seen) take(msg any) {
 
 func deps(router inference.Router) *runner.Deps {
 	return &runner.Deps{
-		Router: router, Limits: runner.DefaultLimits(), Notices: notices{}, Log: slog.New(slog.DiscardHandler),
+		Router: router, Limits: runner.DefaultLimits(), Log: slog.New(slog.DiscardHandler),
 		Counter: func(string) contextpack.TokenCounter { return contextpack.BytesCounter{} },
 	}
 }
@@ -119,9 +101,8 @@ func TestB118RetryReplacesTheVisibleText(t *testing.T) {
 		require.Equal(t, uint32(2), got.end.Attempt)
 		require.Equal(t, "the whole", got.end.Content)
 		require.Equal(t, "the whole", got.text)
-		require.Len(t, got.notices, 1)
-		require.Equal(t, "retried", got.notices[0].Kind)
-		require.Contains(t, got.notices[0].Reason, "provider big: truncated, next call in ")
+		require.Len(t, got.retried, 1)
+		require.Contains(t, got.retried[0], "provider big: truncated, next call in ")
 	})
 }
 
@@ -168,20 +149,6 @@ func TestTextThatNothingReplacedIsKept(t *testing.T) {
 	})
 }
 
-func TestCutTextEndsTheRunOfASessionThatTakesNoOther(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		big, _, router := two(t)
-		big.Call(testkit.Stream("half"), testkit.Fail(inference.KindTruncated))
-		d := deps(router)
-		d.Notices = nil
-		got := watch(t.Context(), t, d)
-		require.Equal(t, messages.OutcomeIncomplete, got.end.Outcome)
-		require.Equal(t, "half", got.end.Content)
-		require.Equal(t, string(messages.CodeTruncated), got.end.Error.GetCode())
-	})
-}
-
 func TestWaitForALimitIsTold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -192,9 +159,9 @@ func TestWaitForALimitIsTold(t *testing.T) {
 		got := watch(t.Context(), t, deps(router))
 		require.Equal(t, messages.OutcomeCompleted, got.end.Outcome)
 		require.GreaterOrEqual(t, time.Since(begin), 20*time.Second)
-		require.Len(t, got.notices, 1)
-		require.Equal(t, "waiting", got.notices[0].Kind)
-		require.Contains(t, got.notices[0].Reason, "provider big: rate_limited, next call in 20")
+		require.Empty(t, got.retried)
+		require.Len(t, got.waits, 1)
+		require.Contains(t, got.waits[0], "provider big: rate_limited, next call in 20")
 		require.Equal(t, string(messages.UsageReported), got.end.Usage.GetSource(), "a refused call costs nothing")
 		require.Equal(t, uint64(5), got.end.Usage.GetInputTokens())
 	})
@@ -387,7 +354,7 @@ func TestWaitThatGoesOnIsToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, _, router := two(t)
 		got := watch(t.Context(), t, deps(patient{router}))
-		require.Len(t, got.notices, 1)
+		require.Len(t, got.waits, 1)
 		require.Equal(t, string(messages.CodeProviderUnavailable), got.end.Error.GetCode())
 	})
 }

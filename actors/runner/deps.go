@@ -24,10 +24,7 @@ type Deps struct {
 	// Window in tokens of models of which the router knows none; 0 = unknown.
 	Window int
 	Limits Limits
-	// Notices makes the reports of waits and of texts that are replaced. Nil: the session takes none, so that waits are not
-	// shown and a run whose text was cut ends.
-	Notices Notices
-	Log     *slog.Logger
+	Log    *slog.Logger
 }
 
 // Limits bound a run. Any byte of the provider is activity.

@@ -61,13 +61,20 @@ func (r *reporter) flush() {
 
 // restart tells that a new attempt begins: what follows is of that one, and its text replaces that of the old. A text of the
 // old one that is still on its way stays the one that is.
-func (r *reporter) restart(retried any) {
+func (r *reporter) restart(reason string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.waiting.Reset()
 	r.answer.Reset()
-	r.tell(retried)
+	r.tell(core.RunRetried{RunID: r.order.RunID, Attempt: r.order.Attempt, Reason: reason})
 	r.order.Attempt++
+}
+
+// attempt is the one that is told of now.
+func (r *reporter) attempt() uint32 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.order.Attempt
 }
 
 // finish tells the rest of the text and then the end, as the last report of the run.

@@ -59,7 +59,7 @@ const ReasonNoBoundary = "the run makes one model call only: it has no boundary 
 type finished struct{}
 
 // Runner is the actor of one attempt. It starts its work when it starts itself, because a stop overtakes user messages, and
-// its one goroutine reports to the parent: core.RunPhased, core.RunStreamed (at most one unacknowledged) and, exactly once,
+// its one goroutine reports to the parent: core.RunPhased, core.RunRetried, core.RunStreamed (at most one unacknowledged) and, exactly once,
 // core.RunFinished.
 type Runner struct {
 	deps   *Deps
@@ -91,7 +91,7 @@ func (r *Runner) Receive(ctx actor.Context) {
 		r.report.ack()
 	case Offer:
 		r.deps.Kernel.Tell(ctx.Parent(), core.SteerAnswered{
-			RunID: r.order.RunID, Attempt: r.order.Attempt, TurnID: m.TurnID, Reason: ReasonNoBoundary,
+			RunID: r.order.RunID, Attempt: r.report.attempt(), TurnID: m.TurnID, Reason: ReasonNoBoundary,
 		})
 	case Cancel:
 		r.cancel(causeError(m.Cause))

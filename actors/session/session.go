@@ -128,6 +128,8 @@ func (s *Session) Receive(ctx actor.Context) {
 		s.explained(ctx, m)
 	case core.RunPhased:
 		s.report(ctx, m)
+	case core.RunRetried:
+		s.report(ctx, m)
 	case core.RunStreamed:
 		s.report(ctx, m)
 	case core.RunFinished:

@@ -120,11 +120,21 @@ type KeepAlive struct {
 // Ack acknowledges finals.
 type Ack struct{ Seq uint64 }
 
-// RunPhased reports a step of the run.
+// RunPhased reports a step of the run, or with a reason alone that it waits.
 type RunPhased struct {
 	RunID   RunID
 	Attempt uint32
 	Phase   messages.Phase
+	// Reason of a wait; "" = none.
+	Reason string
+}
+
+// RunRetried reports that the text of an attempt was cut: the next one replaces it, and all that is reported later is of that.
+type RunRetried struct {
+	RunID RunID
+	// Attempt that was cut.
+	Attempt uint32
+	Reason  string
 }
 
 // RunStreamed reports text of the run.
@@ -182,6 +192,7 @@ func (StartAgain) isCommand()    {}
 func (KeepAlive) isCommand()     {}
 func (Ack) isCommand()           {}
 func (RunPhased) isCommand()     {}
+func (RunRetried) isCommand()    {}
 func (RunStreamed) isCommand()   {}
 func (RunFinished) isCommand()   {}
 func (GraceOver) isCommand()     {}

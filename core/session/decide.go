@@ -55,6 +55,8 @@ func decide(d *draft, cmd Command) Decision { //nolint:funlen // one case for ea
 		d.ack(c)
 	case RunPhased:
 		d.runPhased(c)
+	case RunRetried:
+		d.runRetried(c)
 	case RunStreamed:
 		d.runStreamed(c)
 	case RunFinished:

@@ -98,6 +98,7 @@ func (d *draft) running(id RunID, attempt uint32) bool {
 func (d *draft) runPhased(c RunPhased) {
 	if d.running(c.RunID, c.Attempt) {
 		d.advance(c.Phase)
+		d.waits(c.Reason)
 	}
 }
 
@@ -130,7 +131,7 @@ func (d *draft) advance(to messages.Phase) {
 }
 
 func (d *draft) runFinished(c RunFinished) {
-	if !d.running(c.RunID, c.Attempt) {
+	if !d.final(c) {
 		return
 	}
 	if !c.Outcome.Valid() { // a runner of ours that errs must not leave a turn without an end (I7)

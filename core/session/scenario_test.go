@@ -125,7 +125,9 @@ func (s *scenario) command(t *testing.T, d *datadriven.TestData) session.Command
 	case "ack":
 		return session.Ack{Seq: uint64(number(t, d, "seq"))}
 	case "phase":
-		return session.RunPhased{RunID: run, Attempt: attempt, Phase: messages.Phase(str(d, "to"))}
+		return session.RunPhased{RunID: run, Attempt: attempt, Phase: messages.Phase(str(d, "to")), Reason: str(d, "reason")}
+	case "retry":
+		return session.RunRetried{RunID: run, Attempt: attempt, Reason: str(d, "reason")}
 	case "stream":
 		return session.RunStreamed{RunID: run, Attempt: attempt, Text: str(d, "text")}
 	case "finish":

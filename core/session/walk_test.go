@@ -78,8 +78,12 @@ func (w *walk) step() {
 		w.steer()
 	case n < 50:
 		w.run(session.RunStreamed{RunID: w.staleRun(), Attempt: 1, Text: w.one("a", "bc ", "déf", "")})
+	case n < 53:
+		w.run(session.RunPhased{
+			Phase: messages.Phase(w.one("starting_engine", "streaming", "finalizing", "aborted", "")), Reason: w.one("", "a limit"),
+		})
 	case n < 54:
-		w.run(session.RunPhased{Phase: messages.Phase(w.one("starting_engine", "streaming", "finalizing", "aborted", ""))})
+		w.run(session.RunRetried{RunID: w.staleRun(), Attempt: 1, Reason: "truncated"})
 	case n < 70:
 		w.finish()
 	case n < 77:

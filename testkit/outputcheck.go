@@ -39,6 +39,7 @@ type runLife struct {
 	attempt  uint32
 	phase    messages.Phase
 	streamed int  // bytes of deltas in this attempt and activation
+	shown    bool // there were deltas in this activation, in any attempt
 	final    bool // its last item was published
 	closed   bool // its stream was finalized
 }
@@ -51,7 +52,7 @@ func newOutputCheck() outputCheck {
 func (c *outputCheck) restarted() {
 	c.fresh, c.running = true, ""
 	for _, run := range c.runs {
-		run.streamed = 0
+		run.streamed, run.shown = 0, false
 	}
 }
 
@@ -218,6 +219,7 @@ func (c *outputCheck) delta(d *messages.StreamDelta) error {
 		return fmt.Errorf("delta %v in %+v", d, *run)
 	}
 	run.streamed += len(d.GetText())
+	run.shown = true
 	return nil
 }
 
@@ -227,7 +229,7 @@ func (c *outputCheck) finalize(f *messages.StreamFinalize, r Result) error {
 		return err
 	}
 	end := endOf(r, f.GetRunId())
-	if run.streamed == 0 || run.closed || f.GetText() != end.GetContent() || f.GetOutcome() != end.GetOutcome() {
+	if !run.shown || run.closed || f.GetText() != end.GetContent() || f.GetOutcome() != end.GetOutcome() {
 		return fmt.Errorf("finalize %v of the end %v in %+v", f, end, *run)
 	}
 	run.closed = true
@@ -257,7 +259,7 @@ func (c *outputCheck) response(seq uint64, response *messages.RouterResponse, r 
 	switch {
 	case len(legalPhases[run.phase]) > 0:
 		return fmt.Errorf("I9: the response of %s comes in phase %s", response.GetRunId(), run.phase)
-	case run.streamed > 0 && !run.closed:
+	case run.shown && !run.closed:
 		return fmt.Errorf("the stream of %s is not finalized", response.GetRunId())
 	}
 	for _, id := range response.GetTurnIds() {

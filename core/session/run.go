@@ -52,7 +52,7 @@ func (d *draft) startRun(turns []*messages.Turn, previous messages.Phase) {
 func (d *draft) begin(run *Run) {
 	live := &d.s.Live
 	live.Asked, live.Working, live.Starts, live.AfterCrash = AskSlot{}, run.ID, 0, false
-	live.Phase, live.Text = messages.PhaseDispatched, Text{}
+	live.Phase, live.Text, live.Streamed = messages.PhaseDispatched, Text{}, false
 }
 
 // order describes the active run's current attempt.
@@ -113,7 +113,7 @@ func (d *draft) runStreamed(c RunStreamed) {
 		Offset:  uint64(d.s.Live.Text.Len()), //nolint:gosec // a length
 		Text:    c.Text,
 	})
-	d.s.Live.Text = d.s.Live.Text.Append(c.Text)
+	d.s.Live.Text, d.s.Live.Streamed = d.s.Live.Text.Append(c.Text), true
 	d.effect(AckRunner{RunID: c.RunID, Attempt: c.Attempt})
 }
 
@@ -219,7 +219,7 @@ func (d *draft) end(e ending) {
 		FirstSeq:       d.s.Live.NextSeq,
 		Attempt:        run.Attempt,
 		SteeredTurnIds: steered,
-		Streamed:       d.s.Live.Text.Len() > 0,
+		Streamed:       d.s.Live.Streamed,
 	}
 	if e.resume != nil {
 		_, lineage := d.resume(run.Turns)

@@ -108,6 +108,8 @@ type Live struct {
 	Phase messages.Phase
 	// Accepted are the offered turns that the active run has accepted and not yet asked for.
 	Accepted []messages.TurnID
+	// Streamed: the active run has streamed text since this activation began, in this attempt or an earlier one.
+	Streamed bool
 	// Text that the active run's attempt has streamed so far.
 	Text Text
 }

@@ -10,6 +10,8 @@ const (
 	keepAlive       = 30 * time.Second
 	idleConnections = 256
 	idleTime        = 90 * time.Second
+	// writeBuffer holds the head of a request, whose body passes it by; each open stream keeps one.
+	writeBuffer = 1 << 10
 )
 
 // NewHTTPClient makes a client for many long streams at once: bounded dialing and TLS handshake but no limit on the whole
@@ -28,6 +30,7 @@ func NewHTTPClient(connectTimeout time.Duration) *http.Client {
 			IdleConnTimeout:     idleTime,
 			TLSHandshakeTimeout: connectTimeout,
 			DisableCompression:  true,
+			WriteBufferSize:     writeBuffer,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}

@@ -1009,6 +1009,9 @@ type LedgerCheckpoint struct {
 	AwaitedRunIds []string     `protobuf:"bytes,16,rep,name=awaited_run_ids,json=awaitedRunIds,proto3" json:"awaited_run_ids,omitempty"`
 	Resume        *ResumeToken `protobuf:"bytes,17,opt,name=resume,proto3" json:"resume,omitempty"`
 	ResumeLineage string       `protobuf:"bytes,18,opt,name=resume_lineage,json=resumeLineage,proto3" json:"resume_lineage,omitempty"`
+	// Spent_tokens were used by the runs that ended on spent_day, in days since 1970 (UTC).
+	SpentDay      int64  `protobuf:"varint,19,opt,name=spent_day,json=spentDay,proto3" json:"spent_day,omitempty"`
+	SpentTokens   uint64 `protobuf:"varint,20,opt,name=spent_tokens,json=spentTokens,proto3" json:"spent_tokens,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1169,6 +1172,20 @@ func (x *LedgerCheckpoint) GetResumeLineage() string {
 	return ""
 }
 
+func (x *LedgerCheckpoint) GetSpentDay() int64 {
+	if x != nil {
+		return x.SpentDay
+	}
+	return 0
+}
+
+func (x *LedgerCheckpoint) GetSpentTokens() uint64 {
+	if x != nil {
+		return x.SpentTokens
+	}
+	return 0
+}
+
 // WaitingEntry is one or more turns that one run will answer, the leading one first.
 type WaitingEntry struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1296,7 +1313,7 @@ const file_correx_v1_ledger_proto_rawDesc = "" +
 	"\x05up_to\x18\x01 \x01(\x04R\x04upTo\"@\n" +
 	"\x05Final\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12%\n" +
-	"\x03run\x18\x02 \x01(\v2\x13.correx.v1.RunEndedR\x03run\"\xea\x06\n" +
+	"\x03run\x18\x02 \x01(\v2\x13.correx.v1.RunEndedR\x03run\"\xaa\a\n" +
 	"\x10LedgerCheckpoint\x120\n" +
 	"\x06config\x18\x01 \x01(\v2\x18.correx.v1.SessionConfigR\x06config\x12.\n" +
 	"\n" +
@@ -1317,7 +1334,9 @@ const file_correx_v1_ledger_proto_rawDesc = "" +
 	"\x0factive_injected\x18\x0f \x03(\v2\x0f.correx.v1.TurnR\x0eactiveInjected\x12&\n" +
 	"\x0fawaited_run_ids\x18\x10 \x03(\tR\rawaitedRunIds\x12.\n" +
 	"\x06resume\x18\x11 \x01(\v2\x16.correx.v1.ResumeTokenR\x06resume\x12%\n" +
-	"\x0eresume_lineage\x18\x12 \x01(\tR\rresumeLineage\")\n" +
+	"\x0eresume_lineage\x18\x12 \x01(\tR\rresumeLineage\x12\x1b\n" +
+	"\tspent_day\x18\x13 \x01(\x03R\bspentDay\x12!\n" +
+	"\fspent_tokens\x18\x14 \x01(\x04R\vspentTokens\")\n" +
 	"\fWaitingEntry\x12\x19\n" +
 	"\bturn_ids\x18\x01 \x03(\tR\aturnIdsB3Z1github.com/correx/correx-actors/messages;messagesb\x06proto3"
 

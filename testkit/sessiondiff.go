@@ -34,6 +34,8 @@ func diffLedgers(a, b session.Ledger) string {
 		return fmt.Sprintf("output reserved up to %d, %d", a.OutputReserved, b.OutputReserved)
 	case !a.LastTime.Equal(b.LastTime):
 		return fmt.Sprintf("last time %s, %s", a.LastTime, b.LastTime)
+	case a.Spent != b.Spent:
+		return fmt.Sprintf("spent %+v, %+v", a.Spent, b.Spent)
 	case !slices.Equal(a.Awaited, b.Awaited):
 		return fmt.Sprintf("awaited slots of %v, %v", a.Awaited, b.Awaited)
 	case !proto.Equal(a.Resume.Token, b.Resume.Token) || a.Resume.Lineage != b.Resume.Lineage:

@@ -36,6 +36,7 @@ func (l Ledger) checkpoint() *messages.LedgerCheckpoint {
 	if !l.Queue.LastFollowup.IsZero() {
 		c.LastFollowup = timestamppb.New(l.Queue.LastFollowup)
 	}
+	c.SpentDay, c.SpentTokens = l.Spent.Day, l.Spent.Tokens
 	c.AwaitedRunIds, c.Resume, c.ResumeLineage = l.Awaited, l.Resume.Token, l.Resume.Lineage
 	for _, run := range l.Finals.After(0, time.Time{}) {
 		c.Finals = append(c.Finals, &messages.Final{Seq: run.GetFinalSeq(), Run: run})
@@ -51,6 +52,7 @@ func restore(c *messages.LedgerCheckpoint, seq uint64) Ledger {
 		OutputReserved: c.GetOutputReserved(),
 		LastTime:       c.GetLastTime().AsTime(),
 		Awaited:        c.GetAwaitedRunIds(),
+		Spent:          Spending{Day: c.GetSpentDay(), Tokens: c.GetSpentTokens()},
 		Resume:         intake.Stored{Token: c.GetResume(), Lineage: c.GetResumeLineage()},
 	}
 	for _, f := range c.GetFinals() {

@@ -32,6 +32,8 @@ type Config struct {
 	SlotTimeout time.Duration
 	// ResumeEngines are the engines that keep conversations under resume tokens.
 	ResumeEngines []string
+	// TokensPerDay bounds what the runs of one session use on a day, in tokens; 0 = no limit. Default 0.
+	TokensPerDay uint64
 	// SteerDeadline is how long a run may take to answer an offer. Default 2 s.
 	SteerDeadline time.Duration
 	// IdempotencyWindow is how long an idempotency key is remembered. Default 24 h.

@@ -151,7 +151,7 @@ func (l Ledger) runEnded(r *messages.RunEnded, keepLast int) Ledger {
 			TurnID:  first(r.GetTurnIds()),
 		})
 	}
-	l.Finals = l.Finals.add(r)
+	l.Finals, l.Spent = l.Finals.add(r), l.Spent.add(r)
 	l.Active = nil
 	if r.GetResume() != nil {
 		l.Resume = intake.Stored{Token: r.GetResume(), Lineage: r.GetResumeLineage()}

@@ -246,6 +246,7 @@ func (s *scenario) config(t *testing.T, d *datadriven.TestData) string {
 	if d.HasArg("model") {
 		s.cfg.Model = str(d, "model")
 	}
+	s.cfg.TokensPerDay = uint64(number(t, d, "tokens_per_day"))
 	if d.HasArg("policy") {
 		s.cfg.RecoveryPolicy = session.RecoveryPolicy(str(d, "policy"))
 	}

@@ -39,6 +39,9 @@ func (d *draft) proceed(previous messages.Phase) {
 		if d.take(run.ID, run.Turns, "") {
 			d.restart(run)
 		}
+	case len(d.s.Ledger.Queue.Waiting) > 0 && d.overBudget() != nil:
+		d.endUnpaid(d.s.Ledger.Queue.Waiting[0].Turns)
+		d.proceed(messages.PhaseQueued)
 	case len(d.s.Ledger.Queue.Waiting) > 0:
 		if next := d.s.Ledger.Queue.Waiting[0].Turns; d.take(next[0].GetRunId(), next, previous) {
 			d.startRun(next, previous)

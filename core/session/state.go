@@ -40,6 +40,8 @@ type Ledger struct {
 	LastTime time.Time
 	// Resume is the newest resume token that the session's runs reported.
 	Resume intake.Stored
+	// Spent is what the session's runs used on the newest day.
+	Spent Spending
 	// Awaited are the waiting runs whose wait for a slot was announced.
 	Awaited []RunID
 	// SinceCheckpoint counts ledger records since the last checkpoint.

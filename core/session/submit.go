@@ -38,6 +38,10 @@ func (d *draft) submit(c Submit) {
 		d.reply(messages.FailRetryable(messages.CodeDraining, "the server is shutting down and takes no new turns; try again"))
 		return
 	}
+	if f := d.overBudget(); f != nil {
+		d.reply(f)
+		return
+	}
 	turn := d.newTurn(c, hash)
 	place := queue.Decide(d.s.Ledger.Queue, turn, d.queueMode(req), d.now, d.activity(), d.queueConfig())
 	if f := d.full(place); f != nil {

@@ -36,6 +36,7 @@ type Config struct {
 	Idempotency  Idempotency  `koanf:"idempotency"`
 	Turns        Turns        `koanf:"turns"`
 	Conversation Conversation `koanf:"conversation"`
+	Budget       Budget       `koanf:"budget"`
 	Recovery     Recovery     `koanf:"recovery"`
 	Session      Session      `koanf:"session"`
 	Runs         Runs         `koanf:"runs"`
@@ -89,6 +90,11 @@ type Turns struct {
 type Conversation struct {
 	KeepLast    int `koanf:"keep_last" min:"1" max:"1000" doc:"history entries in a prompt; twice as many are remembered"`
 	TokenBudget int `koanf:"token_budget" min:"1" doc:"tokens of a prompt"`
+}
+
+// Budget bounds what a session may use.
+type Budget struct {
+	TokensPerDay uint64 `koanf:"tokens_per_day" min:"0" doc:"tokens of prompts and answers that one session may use on a day (UTC); 0 is no limit"`
 }
 
 // Recovery is what happens to open work after a crash.
@@ -291,6 +297,7 @@ func (c Config) rules() core.Config {
 	rules.Settle = c.Queue.Settle
 	rules.SlotTimeout = c.Runs.SlotTimeout
 	rules.RecoveryPolicy = core.RecoveryPolicy(c.Recovery.Policy)
+	rules.TokensPerDay = c.Budget.TokensPerDay
 	rules.SteerDeadline = c.Steer.Deadline
 	rules.IdempotencyWindow = c.Idempotency.Window
 	rules.IdempotencyKeys = c.Idempotency.Keys

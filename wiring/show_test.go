@@ -95,7 +95,7 @@ func TestSettingsAreTheContractNames(t *testing.T) {
 		"listen": "127.0.0.1:7711", "origins": "", "limits.max_frame_bytes": "65536", "limits.max_input_bytes": "32768",
 		"queue.mode": "collect", "queue.limit": "20", "queue.merge_window": "500ms", "queue.settle": "0s", "steer.deadline": "2s", "interrupt.grace": "2s", "idempotency.window": "24h",
 		"idempotency.keys": "10000", "turns.retention": "720h",
-		"conversation.keep_last": "6", "conversation.token_budget": "4096", "recovery.policy": "resume", "recovery.max_age": "15m", "recovery.max_attempts": "3",
+		"conversation.keep_last": "6", "conversation.token_budget": "4096", "budget.tokens_per_day": "0", "recovery.policy": "resume", "recovery.max_age": "15m", "recovery.max_attempts": "3",
 		"session.idle": "10m", "runs.max_concurrent": "64", "runs.slot_timeout": "5m", "runs.connect_timeout": "10s", "runs.first_token_timeout": "2m", "runs.token_timeout": "1m",
 		"runs.timeout": "30m", "runs.max_answer_bytes": "4194304", "output.keep": "1000", "output.final_ttl": "24h",
 		"drain.timeout": "30s", "journal.driver": "bolt",

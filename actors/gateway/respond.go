@@ -78,9 +78,18 @@ func respondRefusal(w http.ResponseWriter, status int, refusal *protocol.Error) 
 		status, body = http.StatusInternalServerError, []byte(`{"error":{"code":"internal","message":"","retryable":false}}`)
 	}
 	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable && refusal.Retryable {
-		w.Header().Set("Retry-After", retryAfter)
+		w.Header().Set("Retry-After", laterFor(refusal.Code, time.Now()))
 	}
 	respond(w, status, body)
+}
+
+// laterFor says after how many seconds another try makes sense.
+func laterFor(code string, now time.Time) string {
+	if code != protocol.CodeBudgetExceeded {
+		return retryAfter
+	}
+	midnight := now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour)
+	return strconv.FormatInt(int64(midnight.Sub(now).Seconds())+1, 10)
 }
 
 // respondFailed answers with the error of a client call or of the journal.

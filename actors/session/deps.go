@@ -28,8 +28,8 @@ type Deps struct {
 	// Slots bound what goes on at once in the process; nil = slots.DefaultMax of them.
 	Slots *slots.Slots
 	// NewRunner describes the actor of an attempt, a child of its session that keeps the contract of runner.Runner; nil =
-	// runner.Props. An engine with a loop of its own brings one. One that does not adopt its hold works under it until its actor
-	// ends.
+	// runner.Props. An engine with a loop of its own brings one. It must adopt its hold before its work
+	// begins: one that does not is taken to have done nothing until it ends.
 	NewRunner func(core.RunOrder, runner.Hold) *actor.Props
 	// Output bounds what is kept for subscribers that come back.
 	Output OutputConfig

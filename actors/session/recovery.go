@@ -72,7 +72,9 @@ func (s *Session) recovered(ctx actor.Context, m recovered) {
 		return
 	}
 	published := max(s.state.Live.NextSeq, 1) - 1
+	asks, settles := s.state.Live.Asks, s.state.Live.Settles
 	s.state, s.stage = m.state, stageReady
+	s.state.Live.Asks, s.state.Live.Settles = asks, settles
 	s.state.Live.Epoch, s.state.Live.NextSeq = m.epoch, m.state.Ledger.OutputReserved+1
 	s.output = newOutput(s.deps.Output)
 	s.noteLineage()

@@ -77,7 +77,7 @@ func (d *draft) abortActive(req *messages.Abort, done *messages.Aborted) {
 	d.record(&messages.AbortRequested{
 		Scope: string(messages.AbortRun), RunId: run.ID, Reason: req.GetReason(), RequestedAt: d.stamp(),
 	})
-	if run.ID != d.s.Live.Working {
+	if !d.calling() {
 		d.endAborted(RunFinished{Content: d.s.Live.Text.String()}) // it has no call that could report its end
 		return
 	}

@@ -14,6 +14,7 @@ const (
 func (d *draft) recover(c Recover) {
 	d.s.Live = Live{
 		Epoch: c.Epoch, NextSeq: d.s.Ledger.OutputReserved + 1, Recovered: true, Draining: c.Draining,
+		Asks: d.s.Live.Asks, Settles: d.s.Live.Settles, // timers of before the replay may still be on their way
 	}
 	if !d.s.Ledger.Open() || c.Draining {
 		return

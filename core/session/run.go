@@ -51,7 +51,7 @@ func (d *draft) startRun(turns []*messages.Turn, previous messages.Phase) {
 // begin notes that an attempt has its slot and starts.
 func (d *draft) begin(run *Run) {
 	live := &d.s.Live
-	live.Asked, live.Working, live.Starts, live.AfterCrash = AskSlot{}, run.ID, 0, false
+	live.Asked, live.Working, live.Starts, live.Restarting, live.AfterCrash = AskSlot{}, run.ID, 0, false, false
 	live.Phase, live.Text, live.Streamed = messages.PhaseDispatched, Text{}, false
 }
 

@@ -178,12 +178,17 @@ func (d *draft) startFailed(c StartFailed) {
 		d.end(ending{outcome: messages.OutcomeFailed, failure: messages.FailRetryable(messages.CodeInternal, "the run could not be started")})
 		return
 	}
+	d.s.Live.Restarting = true
 	d.effect(ArmStart{RunID: c.RunID, Attempt: c.Attempt, After: startPause << (d.s.Live.Starts - 1)})
 }
 
 // startAgain gives the attempt another start.
 func (d *draft) startAgain(c StartAgain) {
 	if d.running(c.RunID, c.Attempt) && d.s.Live.Phase == messages.PhaseDispatched && !d.s.Ledger.Active.Aborted {
+		d.s.Live.Restarting = false
 		d.effect(StartRun{Order: d.order()})
 	}
 }
+
+// calling says whether the active run has a runner that will report its end.
+func (d *draft) calling() bool { return d.s.Running() && !d.s.Live.Restarting }

@@ -102,8 +102,9 @@ type Live struct {
 	Asks  uint64
 	// Working is the run whose attempt has its slot: only its reports count.
 	Working RunID
-	// Starts of the attempt that failed.
-	Starts int
+	// Starts of the attempt that failed; Restarting: it is between two of them, and no runner exists.
+	Starts     int
+	Restarting bool
 	// AfterCrash: the next attempt of the active run is a recovery from a crash.
 	AfterCrash bool
 	// Phase of the active run, as published.

@@ -116,8 +116,8 @@ func (d *draft) interrupt() {
 	d.record(&messages.AbortRequested{
 		Scope: string(messages.AbortRun), RunId: run.ID, Reason: string(messages.OutcomeInterrupted), RequestedAt: d.stamp(), Interrupt: true,
 	})
-	if run.ID != d.s.Live.Working {
-		d.endAborted(RunFinished{}) // it waited for its slot: there is nothing that could report its end
+	if !d.calling() {
+		d.endAborted(RunFinished{}) // it waits for its slot or its start: there is nothing that could report its end
 		return
 	}
 	d.effect(CancelRun{RunID: run.ID, Attempt: run.Attempt, Cause: CauseInterrupt})

@@ -47,6 +47,9 @@ func newWalk(t testing.TB, pick func(n int) int) *walk {
 		session.RecoveryResume, session.RecoveryResume, session.RecoveryResume, session.RecoveryAsk, session.RecoveryDrop,
 	}[pick(5)]
 	if pick(4) == 0 {
+		cfg.TokensPerDay = 5 + uint64(pick(50)) //nolint:gosec // small
+	}
+	if pick(4) == 0 {
 		cfg.Settle = time.Second
 	}
 	cfg.CheckpointEvery, cfg.MaxFinals, cfg.RecoveryMaxAttempts = 4+pick(40), 1000, 1+pick(3)
@@ -240,6 +243,8 @@ func (w *walk) predict(req *messages.SubmitTurn) string {
 	switch open := len(w.twin.open); {
 	case s.Live.Draining:
 		return string(messages.CodeDraining)
+	case w.unpaid(now):
+		return string(messages.CodeBudgetExceeded)
 	case open == 0 && (w.taken || w.settles(req)):
 		return string(messages.DispositionQueued) + " turn_[0-9]+ 0"
 	case open == 0:

@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"strings"
+	"time"
 
 	"github.com/correx/correx-actors/core/session"
 	"github.com/correx/correx-actors/messages"
@@ -36,6 +37,12 @@ func (w *walk) slots() {
 func (w *walk) settles(req *messages.SubmitTurn) bool {
 	mode := w.mode(req)
 	return w.kit.Config().Settle > 0 && !req.GetTaskResult() && (mode == "followup" || mode == "steer")
+}
+
+// unpaid says whether the budget of the day is used up.
+func (w *walk) unpaid(now time.Time) bool {
+	limit, spent := w.kit.Config().TokensPerDay, w.kit.State().Ledger.Spent
+	return limit > 0 && spent.Day == now.Unix()/86400 && spent.Tokens >= limit
 }
 
 // heldRun is the run that a user's word would be about, and whether the session waits for that word.

@@ -43,6 +43,7 @@ func explore(t *testing.T, schedules int, change func(*session.Deps), scenario f
 			return fmt.Sprintf("%T", msg)
 		}
 		journal := testkit.NewFaultyJournal(nil)
+		journal.Pace(s.Yield())
 		model := testkit.NewProvider(t).Otherwise(testkit.Stream("ok"))
 		x := &explored{Schedule: s, change: change}
 		x.host = startOn(t, kernel.New(kernel.Config{Scheduler: s}), journal, model, change)

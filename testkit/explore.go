@@ -120,11 +120,7 @@ func (s *Schedule) Rand() *rand.Rand { return s.data }
 func (s *Schedule) Go(client func(yield func())) {
 	s.clients.Add(1)
 	number := s.nextClient()
-	yield := func() {
-		turn := make(chan struct{})
-		s.Ready(kernel.NewTurn(number, clientTurn("goes on"), func() { close(turn) }))
-		<-turn
-	}
+	yield := s.yieldOf(number)
 	s.Ready(kernel.NewTurn(number, clientTurn("begins"), func() {
 		defer s.clients.Done()
 		defer func() {
@@ -134,6 +130,17 @@ func (s *Schedule) Go(client func(yield func())) {
 		}()
 		client(yield)
 	}))
+}
+
+// Yield gives what lets others take turns, for one goroutine that is no client: FaultyJournal.Pace takes it.
+func (s *Schedule) Yield() (yield func()) { return s.yieldOf(s.nextClient()) }
+
+func (s *Schedule) yieldOf(number uint64) func() {
+	return func() {
+		turn := make(chan struct{})
+		s.Ready(kernel.NewTurn(number, clientTurn("goes on"), func() { close(turn) }))
+		<-turn
+	}
 }
 
 // Wait waits until all clients have ended.

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/correx/correx-actors/actors/kernel"
+	"github.com/correx/correx-actors/persistence"
 	"github.com/correx/correx-actors/testkit"
 )
 
@@ -106,6 +107,27 @@ func TestTimersTakeTheirTurn(t *testing.T) {
 	})
 	if os.Getenv(testkit.SeedVariable) == "" {
 		require.Greater(t, first["timer"], 5)
+		require.Greater(t, first["client"], 5)
+	}
+}
+
+// Anything may come while an append is under way.
+func TestAnswersOfAPacedJournalTakeTheirTurn(t *testing.T) {
+	t.Parallel()
+	first := make(map[string]int)
+	testkit.Explore(t, 40, func(t *testing.T, s *testkit.Schedule) {
+		j := testkit.NewFaultyJournal(nil)
+		j.Pace(s.Yield())
+		w := newWriter(t, j)
+		came := make(chan string, 2)
+		j.Append(w.key, w.expect, batch(t), func(persistence.Appended, error) { came <- "answer" })
+		s.Go(func(func()) { came <- "client" })
+		first[<-came]++
+		<-came
+		require.NoError(t, j.Close())
+	})
+	if os.Getenv(testkit.SeedVariable) == "" {
+		require.Greater(t, first["answer"], 5)
 		require.Greater(t, first["client"], 5)
 	}
 }

@@ -34,6 +34,7 @@ type FaultyJournal struct {
 	refused  int
 	idle     chan struct{} // closed when the queue is empty; set while Close waits
 	death    *death        // set by DieAt
+	pace     func()        // set by Pace
 	replays  int
 	cut      *replayCut // set by FailReplaysAfter
 }
@@ -148,6 +149,14 @@ func (j *FaultyJournal) Delay(d time.Duration) {
 	j.delay = d
 }
 
+// Pace calls wait after each append and before its answer; nil ends it. With the yield of a Schedule an answer takes its turn
+// with all else, so that anything may come while an append is under way.
+func (j *FaultyJournal) Pace(wait func()) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.pace = wait
+}
+
 // Hold keeps appends waiting until Release.
 func (j *FaultyJournal) Hold() {
 	j.mu.Lock()
@@ -233,6 +242,12 @@ func (j *FaultyJournal) drain() {
 		var err error
 		if store {
 			res, err = j.carryOut(op)
+		}
+		j.mu.Lock()
+		pace := j.pace
+		j.mu.Unlock()
+		if pace != nil {
+			pace()
 		}
 		j.mu.Lock()
 		j.queue = j.queue[1:]

@@ -30,6 +30,8 @@ type chaosRun struct {
 	attempt uint32
 	rank    int
 	final   bool
+	// stopped: a turn of mode interrupt came while it worked.
+	stopped bool
 }
 
 // outputCheck goes through the items of one session that anybody got. Some are missing: they were kept for nobody.
@@ -56,10 +58,7 @@ func (v *verdict) verifyOutput(session string) {
 		case *protocol.TurnState:
 			o.ended(f)
 		case *protocol.RouterResponse:
-			if o.open != "" {
-				o.works(f.RunID, f)
-			}
-			o.run(f.RunID, f).final, o.open = true, ""
+			o.finished(f)
 		default:
 			v.fault("nobody expects %s", shown(f))
 		}
@@ -95,8 +94,23 @@ func (o *outputCheck) phase(f *protocol.RunPhase) {
 		o.fault("run %+v gets the phase %s", run, shown(f))
 	}
 	run.attempt, run.rank = f.Attempt, rank
+	interrupts := func(id string) bool { return o.turns[id] != nil && o.turns[id].queueMode == "interrupt" }
+	if f.Phase == "accepted" && o.open != "" && slices.ContainsFunc(f.TurnIDs, interrupts) {
+		o.runs[o.open].stopped = true
+	}
 	if rank >= chaosPhases["dispatched"] && rank < chaosPhases["completed"] {
 		o.works(f.RunID, f)
+	}
+}
+
+func (o *outputCheck) finished(f *protocol.RouterResponse) {
+	if o.open != "" {
+		o.works(f.RunID, f)
+	}
+	run := o.run(f.RunID, f)
+	run.final, o.open = true, ""
+	if run.stopped && f.Outcome != "interrupted" && f.Outcome != "cancelled" {
+		o.fault("I6: run %+v was stopped for a turn that interrupts, and has the final %s", run, shown(f))
 	}
 }
 
@@ -119,7 +133,7 @@ func (o *outputCheck) ended(f *protocol.TurnState) {
 func (v *verdict) verifyOrder(session string) {
 	var queued []*chaosTurn
 	for id, turn := range v.turns {
-		if turn.session == session && v.ends[id].Outcome != "" && slices.Contains([]string{"", "collect", "followup"}, turn.queueMode) {
+		if turn.session == session && v.finals[v.ends[id].RunID] != nil && slices.Contains([]string{"", "collect", "followup"}, turn.queueMode) {
 			queued = append(queued, turn)
 		}
 	}
@@ -190,11 +204,17 @@ func (c *chaos) acknowledge() {
 			continue
 		}
 		l.send(&protocol.Ack{SessionID: chaosSession(i), Seq: finals[len(finals)-1].Seq})
-		require.Eventually(c.t, func() bool {
+		pending := func() bool {
 			answer, _, _ := l.ask(&protocol.Subscribe{SessionID: chaosSession(i)})
 			subscribed, ok := answer.(*protocol.Subscribed)
-			return ok && subscribed.PendingFinals == 0
-		}, 20*time.Second, 5*time.Millisecond)
+			return !ok || subscribed.PendingFinals > 0
+		}
+		for until := time.Now().Add(20 * time.Second); pending(); time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(until) {
+				c.fault("answers of %s up to %d were acknowledged, and are still pending", chaosSession(i), finals[len(finals)-1].Seq)
+				break
+			}
+		}
 	}
 }
 
@@ -225,6 +245,9 @@ func (v *verdict) verifyRedelivery(session string) {
 				if seq >= f.NextSeq {
 					v.fault("I11: the next number of %s is %d, but there was an item %d", session, f.NextSeq, seq)
 				}
+			}
+			if f.NextSeq == 1 {
+				return // nobody ever said anything there, so there is nothing to catch up on
 			}
 		case *protocol.RouterResponse:
 			got = append(got, f)

@@ -10,7 +10,7 @@ import (
 
 // Queue modes of the load; none is the server's own, which is collect.
 var (
-	chaosModes     = []string{"", "collect", "followup", "followup", "steer", "steer_backlog", "interrupt"}
+	chaosModes     = []string{"", "collect", "followup", "followup", "followup", "steer", "steer_backlog", "interrupt"}
 	chaosQuestions = []string{"thanks", "hello", "what did I say?", "what is the status?", "stop before the deployment"}
 )
 
@@ -61,7 +61,7 @@ func (c *chaos) talk(n int) {
 		habit := chaosTurn{session: session, sender: []string{"", "ada", "bob"}[n%3]}
 		habit.mode, habit.queueMode = k.modes()
 		var said []*chaosTurn
-		for range 1 + k.draw.IntN(5) {
+		for range 1 + k.draw.IntN(6) {
 			turn := k.turn(habit)
 			if k.draw.IntN(12) == 0 {
 				k.lose(turn)

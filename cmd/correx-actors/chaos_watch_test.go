@@ -38,8 +38,8 @@ func (c *chaos) watch(n int) {
 		w.seen[chaosSession(i)] = &seen{}
 	}
 	for c.t.Context().Err() == nil {
-		calm := c.calm.Load()
-		if w.connected() && calm && w.quiet() {
+		calm := c.calm.Load() && w.quiet()
+		if w.connected() && calm {
 			return
 		}
 	}

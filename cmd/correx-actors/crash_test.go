@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -78,13 +79,19 @@ func (m *machine) serve(args ...string) *exec.Cmd {
 	m.t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
-		if m.t.Failed() {
-			m.t.Logf("server's log:\n%s", stderr)
+		if log := unexpected(stderr.String()); m.t.Failed() && log != "" {
+			m.t.Logf("server's log:\n%s", log)
 		}
 	})
 	_, err := readReady(ready)
 	require.NoError(m.t, err, "server's log:\n%s", stderr)
 	return cmd
+}
+
+// unexpected is what a server's log has besides its greeting and its farewell: some tests start hundreds of servers.
+func unexpected(log string) string {
+	usual := regexp.MustCompile(`(?m)^(correx-actors devel|  (address|data|provider|chat)  .*|correx-actors: stopping: .*)\n`)
+	return usual.ReplaceAllString(log, "")
 }
 
 func (m *machine) kill(cmd *exec.Cmd) {

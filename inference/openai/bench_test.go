@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,18 +46,21 @@ func BenchmarkStream(b *testing.B) {
 		guarded.add(func() { require.Equal(b, 5*benchDeltas, benchGuarded(b, provider)) })
 	}
 	n := float64(b.N) * benchDeltas
-	b.ReportMetric(guarded.took.Seconds()/floor.took.Seconds(), "ratio")
-	b.ReportMetric(float64(floor.took.Nanoseconds())/n, "bare-ns/delta")
-	b.ReportMetric(float64(guarded.took.Nanoseconds())/n, "ns/delta")
+	b.ReportMetric(guarded.fastest()/floor.fastest(), "ratio")
+	b.ReportMetric(floor.fastest()/benchDeltas, "bare-ns/delta")
+	b.ReportMetric(guarded.fastest()/benchDeltas, "ns/delta")
 	b.ReportMetric(float64(floor.allocs)/n, "bare-allocs/delta")
 	b.ReportMetric(float64(guarded.allocs)/n, "allocs/delta")
 }
 
 // cost of what was done so far.
 type cost struct {
-	took   time.Duration
+	took   []time.Duration
 	allocs uint64
 }
+
+// fastest in nanoseconds: what the machine does besides only ever adds.
+func (c *cost) fastest() float64 { return float64(slices.Min(c.took)) }
 
 func (c *cost) add(do func()) {
 	var before, after runtime.MemStats
@@ -64,7 +68,7 @@ func (c *cost) add(do func()) {
 	runtime.ReadMemStats(&before)
 	started := time.Now()
 	do()
-	c.took += time.Since(started)
+	c.took = append(c.took, time.Since(started))
 	runtime.ReadMemStats(&after)
 	c.allocs += after.Mallocs - before.Mallocs
 }

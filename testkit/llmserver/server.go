@@ -71,11 +71,11 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 	var parts []struct {
 		Text string `json:"text"`
 	}
-	if json.Unmarshal(raw.Content, &m.Content) == nil || json.Unmarshal(raw.Content, &parts) != nil {
-		return nil // a content of another shape has no text
-	}
-	for _, part := range parts {
-		m.Content += part.Text
+	// A content of another shape has no text.
+	if json.Unmarshal(raw.Content, &m.Content) != nil && json.Unmarshal(raw.Content, &parts) == nil {
+		for _, part := range parts {
+			m.Content += part.Text
+		}
 	}
 	return nil
 }

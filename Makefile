@@ -77,13 +77,14 @@ fuzz: ## Fuzz each target for FUZZTIME (30s)
 	@.ci/fuzz $(FUZZTIME)
 
 .PHONY: fuzz-short
-fuzz-short: ## Fuzz each target for five seconds
-	@.ci/fuzz 5s
+fuzz-short: ## Fuzz each target for five seconds, the guard of provider streams for thirty
+	@.ci/fuzz 5s 30s
 
 .PHONY: soak
 soak: ## Long walks of the rules, 500 kills of the server, then the tests of all that runs at once SOAK_COUNT (50) times
 	CORREX_SOAK=1 $(GO) test -count=1 -timeout 60m ./core/...
 	CORREX_SOAK=1 $(GO) test -count=1 -timeout 60m -run Chaos -v ./cmd/correx-actors
+	.ci/fuzz 30s 10m
 	$(TEST) -count=$(SOAK_COUNT) -failfast -timeout 60m ./actors/... ./persistence/... ./inference/... ./testkit/...
 
 .PHONY: cover

@@ -236,6 +236,14 @@ func TestDocumentsNameNoMachine(t *testing.T) {
 	}
 }
 
+func TestDocumentsHaveNoUnfinishedMerge(t *testing.T) {
+	t.Parallel()
+	marker := regexp.MustCompile(`(?m)^(<<<<<<<|=======|>>>>>>>)( |$)`)
+	for _, path := range documents(t) {
+		require.NotRegexp(t, marker, open(t, path).text, path)
+	}
+}
+
 func documents(t *testing.T) []string {
 	t.Helper()
 	var all []string

@@ -47,7 +47,7 @@ func (c *sessionCheck) after(k *SessionKit, cmd session.Command, before session.
 		func() error { return c.output.after(before, r, c.turns) },
 		func() error { return c.phases() },
 		func() error { return c.announced(before, r) },
-		func() error { return c.repeated(k, cmd, r) },
+		func() error { return c.repeated(k, cmd, before, r) },
 	} {
 		if err := step(); err != nil {
 			return err
@@ -137,10 +137,16 @@ func (c *sessionCheck) recovered(k *SessionKit, cmd session.Command, before sess
 	return nil
 }
 
-// repeated: a withdraw or an abort that comes a second time does nothing, and a withdraw tells the same.
-func (c *sessionCheck) repeated(k *SessionKit, cmd session.Command, r Result) error {
+// repeated: a withdraw or an abort that comes a second time does nothing, and a withdraw tells the same. An abort of whatever runs
+// is of another run when the first one has ended it at once.
+func (c *sessionCheck) repeated(k *SessionKit, cmd session.Command, before session.State, r Result) error {
 	withdraw, withdraws := cmd.(session.Withdraw)
-	if _, aborts := cmd.(session.Abort); !aborts && !withdraws {
+	abort, aborts := cmd.(session.Abort)
+	if !aborts && !withdraws {
+		return nil
+	}
+	ended := before.Ledger.Active != nil && (k.state.Ledger.Active == nil || k.state.Ledger.Active.ID != before.Ledger.Active.ID)
+	if aborts && ended && abort.Request.GetRunId() == "" && abort.Request.GetTurnId() == "" {
 		return nil
 	}
 	if withdraws {

@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -67,4 +68,19 @@ func TestHeldSessionGoesOnAtItsUsersWord(t *testing.T) {
 	require.Equal(t, "ok", c.ask("keep_run_alive", "session_id", "s1", "run_id", run, "decision", "cancel").kind())
 	final, _ := c.until("router_response")
 	require.Equal(t, "cancelled", final.text("outcome"))
+}
+
+func TestSpentBudgetIsToldWithTheTimeOfTheNextOne(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *server, _ *pipes) {
+		status, _, _ := s.call(http.MethodPost, "/v1/sessions/s1/turns?wait=30s", `{"text":"first"}`)
+		require.Equal(t, http.StatusOK, status)
+		status, refused, header := s.call(http.MethodPost, "/v1/sessions/s1/turns", `{"text":"second"}`)
+		require.Equal(t, http.StatusTooManyRequests, status)
+		require.Equal(t, "budget_exceeded", refused.text("code"))
+		seconds, err := strconv.Atoi(header.Get("Retry-After"))
+		require.NoError(t, err)
+		time.Sleep(time.Duration(seconds) * time.Second)
+		status, _, _ = s.call(http.MethodPost, "/v1/sessions/s1/turns?wait=30s", `{"text":"third"}`)
+		require.Equal(t, http.StatusOK, status)
+	}, func(set *settings) { set.session.Core.TokensPerDay = 2 })
 }

@@ -165,7 +165,7 @@ const (
 
 // startFailed: the runner ended before its work began. Nothing of it was done, so nothing is done twice.
 func (d *draft) startFailed(c StartFailed) {
-	if !d.running(c.RunID, c.Attempt) || d.s.Live.Phase != messages.PhaseDispatched {
+	if !d.running(c.RunID, c.Attempt) || d.s.Live.Phase != messages.PhaseDispatched || d.s.Live.Restarting {
 		return
 	}
 	if d.s.Ledger.Active.Aborted {
@@ -184,7 +184,7 @@ func (d *draft) startFailed(c StartFailed) {
 
 // startAgain gives the attempt another start.
 func (d *draft) startAgain(c StartAgain) {
-	if d.running(c.RunID, c.Attempt) && d.s.Live.Phase == messages.PhaseDispatched && !d.s.Ledger.Active.Aborted {
+	if d.running(c.RunID, c.Attempt) && d.s.Live.Restarting {
 		d.s.Live.Restarting = false
 		d.effect(StartRun{Order: d.order()})
 	}

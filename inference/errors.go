@@ -69,6 +69,10 @@ func (l Limit) Valid() bool {
 	return false
 }
 
+// ErrUnknownResume is wrapped by the Error of a call whose resume token the provider does not know, or no more. Nothing was
+// done; the same call without the token may succeed.
+var ErrUnknownResume = errors.New("the provider does not know the conversation")
+
 // Error is a failed call. Message is the provider's own text, bounded and free of secrets.
 type Error struct {
 	Kind     Kind

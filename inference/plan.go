@@ -2,6 +2,7 @@ package inference
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -9,6 +10,9 @@ import (
 type Ask struct {
 	// Model as clients name it; "" = the default.
 	Model string
+	// Engine is the provider that keeps the conversation: it is the first to be called, whatever the model. "" = the model alone
+	// decides.
+	Engine string
 	// Tokens that the prompt has by our own count: what a provider's limit on tokens is charged with before the call.
 	Tokens int
 	// Replace: the text of a call that was cut may be replaced by that of a further one. Without it a plan ends with a call
@@ -19,11 +23,14 @@ type Ask struct {
 // Planner is a Router that takes a run over several calls: retries, and fallbacks to other providers.
 type Planner interface {
 	Router
+	// First gives the route that a plan would try first, whatever its health. Errors: as Route.
+	First(ctx context.Context, ask Ask) (Route, error)
 	// Plan errors: as Route.
 	Plan(ctx context.Context, ask Ask) (Plan, error)
 }
 
-// Plan is the course of one run. Its caller does what Next says and tells how that went. It belongs to one goroutine.
+// Plan is the course of one run. Its caller does what Next says and tells how that went; after an end with ErrUnknownResume
+// it calls without the token. It belongs to one goroutine.
 type Plan interface {
 	// Next says what to do now. After a Call it is asked again once that has Ended, after a Wait once that is over.
 	Next() Step
@@ -73,6 +80,14 @@ func (Call) isStep() {}
 func (Wait) isStep() {}
 func (Stop) isStep() {}
 
+// FirstOf gives the route that PlanOf would try first, with any router.
+func FirstOf(ctx context.Context, router Router, ask Ask) (Route, error) {
+	if planner, ok := router.(Planner); ok {
+		return planner.First(ctx, ask)
+	}
+	return router.Route(ctx, ask.Model)
+}
+
 // PlanOf plans a run with any router: one that is no Planner gets a plan of a single call.
 func PlanOf(ctx context.Context, router Router, ask Ask) (Plan, error) {
 	if planner, ok := router.(Planner); ok {
@@ -89,7 +104,9 @@ func PlanOf(ctx context.Context, router Router, ask Ask) (Plan, error) {
 type single struct {
 	route  Route
 	called bool
-	err    error
+	// anew: the call is made once more since its resume token is not known.
+	anew bool
+	err  error
 }
 
 // Next implements Plan.
@@ -105,7 +122,12 @@ func (s *single) Next() Step {
 func (*single) Begun() {}
 
 // Ended implements Plan.
-func (s *single) Ended(end End) { s.err = end.Err }
+func (s *single) Ended(end End) {
+	s.err = end.Err
+	if errors.Is(end.Err, ErrUnknownResume) && !end.Visible && !s.anew {
+		s.anew, s.called = true, false
+	}
+}
 
 // Close implements Plan.
 func (*single) Close() {}

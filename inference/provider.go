@@ -21,6 +21,8 @@ type Request struct {
 	Pack  contextpack.Pack
 	// MaxTokens bounds the answer; 0: the provider's default.
 	MaxTokens int
+	// Resume is the token of a conversation that the provider keeps; Pack then holds only what is new to it. "" = Pack is all.
+	Resume string
 }
 
 // Event is what a call reports while it runs.
@@ -53,6 +55,8 @@ type Completion struct {
 	Usage        Usage
 	// Model that answered, as the provider named it.
 	Model string
+	// Resume is the token with which a later call goes on after this answer; "" = the provider keeps nothing.
+	Resume string
 }
 
 // Usage counts tokens. Known false means that the provider did not say.
@@ -78,6 +82,10 @@ type Route struct {
 	Reason   string
 	// Window of the model in tokens; 0 = unknown.
 	Window int
+	// MaxOutput bounds the answer in tokens, which the prompt leaves free in the window; 0 = neither is set for this model.
+	MaxOutput int
+	// Counter of the model's tokens; nil = the one that is known by its name.
+	Counter contextpack.TokenCounter
 }
 
 // Router chooses a provider for a model name ("" = the default).

@@ -85,6 +85,9 @@ func (d *Directory) Active(ctx context.Context) (map[messages.Key]bool, error) {
 	return keys, nil
 }
 
+// Count gives how many sessions are in memory, and how many were found quarantined. It asks no actor.
+func (d *Directory) Count() (active, quarantined int) { return d.roster.count() }
+
 // Drain stops admission everywhere, waits until no run is active or until budget ends, and then suspends what still runs.
 // It returns when every session has recorded its last word, or with the cause of ctx. The actors still answer reads.
 func (d *Directory) Drain(budget, ctx context.Context) error {

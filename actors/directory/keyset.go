@@ -34,6 +34,15 @@ func (k *keySet) find(key messages.Key) (block, at int, found bool) {
 	return block, at, found
 }
 
+// len is the number of keys.
+func (k *keySet) len() int {
+	n := 0
+	for _, block := range k.blocks {
+		n += len(block)
+	}
+	return n
+}
+
 func (k *keySet) has(key messages.Key) bool {
 	_, _, found := k.find(key)
 	return found

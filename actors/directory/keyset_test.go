@@ -52,6 +52,7 @@ func TestAKeySetIsASortedList(t *testing.T) {
 			},
 			"": func(t *rapid.T) {
 				require.True(t, slices.Equal(twin, slices.Concat(set.blocks...)))
+				require.Equal(t, len(twin), set.len())
 				for i, block := range set.blocks {
 					require.NotEmpty(t, block)
 					require.LessOrEqual(t, len(block), maxBlock)

@@ -55,6 +55,13 @@ func (r *roster) refuses(key messages.Key) {
 	r.quarantined[key] = struct{}{}
 }
 
+// count gives how many sessions are in memory, and how many are remembered as quarantined.
+func (r *roster) count() (active, quarantined int) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.active.len(), len(r.quarantined)
+}
+
 // look says where a session is.
 func (r *roster) look(key messages.Key) (active, quarantined bool) {
 	r.mu.RLock()

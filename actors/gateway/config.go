@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"time"
@@ -87,6 +88,8 @@ type Deps struct {
 	Directory *directory.Directory
 	Journal   persistence.Journal
 	Log       *slog.Logger
+	// Metrics serves GET /metrics; nil = the route does not exist.
+	Metrics http.Handler
 }
 
 // ErrNotLoopback is wrapped when the address to listen on can be reached from other machines.

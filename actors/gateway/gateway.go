@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/correx/correx-actors/actors"
@@ -38,6 +39,8 @@ type Gateway struct {
 	origins origins
 	handler http.Handler
 	server  *http.Server
+	// http counts the connections of server.
+	http atomic.Int64
 
 	// base ends when Stop begins; waiting requests and streams live in it.
 	base   context.Context
@@ -77,6 +80,7 @@ func New(config Config, deps Deps) (*Gateway, error) {
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
+		ConnState:         g.connection,
 		ErrorLog:          slog.NewLogLogger(g.log.Handler(), slog.LevelDebug),
 	}
 	return g, nil

@@ -33,6 +33,9 @@ func (g *Gateway) routes() http.Handler {
 		{http.MethodGet, "/healthz", g.healthz},
 		{http.MethodGet, "/readyz", g.readyz},
 	}
+	if g.deps.Metrics != nil {
+		table = append(table, route{http.MethodGet, "/metrics", g.deps.Metrics.ServeHTTP})
+	}
 	mux := http.NewServeMux()
 	methods := make(map[string][]string)
 	for _, r := range table {

@@ -24,6 +24,9 @@ type timeoutError struct {
 
 func (e *timeoutError) Error() string { return fmt.Sprintf("%s after %s", e.what, e.after) }
 
+// Timeout tells those who see only the cause of a call's context, such as telemetry, that it was no abort.
+func (*timeoutError) Timeout() bool { return true }
+
 // errAnswerTooLong stops a call whose answer grows beyond its limit.
 var errAnswerTooLong = errors.New("answer is too long")
 

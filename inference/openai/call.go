@@ -34,6 +34,37 @@ var failedReasons = map[string]inference.Kind{
 	"error":                        inference.KindProvider,
 }
 
+// stream is what the library makes of a body: its events' data.
+type stream interface {
+	RecvRaw() ([]byte, error)
+	Close() error
+}
+
+// exchange is what differs between the APIs.
+type exchange struct {
+	model string
+	// resume is the token that the request brings; "" = none.
+	resume string
+	open   func(ctx context.Context, client *openai.Client) (stream, error)
+	// take handles one event.
+	take func(c *call, raw []byte) error
+	// document turns an answer in one JSON document into a stream of events; false = it is no answer.
+	document func(data []byte) (string, bool)
+	// mark: the end mark alone makes an answer whole.
+	mark bool
+}
+
+// chat is a call of the chat completions API.
+func chat(request openai.ChatCompletionRequest) exchange {
+	return exchange{
+		model: request.Model,
+		open: func(ctx context.Context, client *openai.Client) (stream, error) {
+			return client.CreateChatCompletionStream(ctx, request)
+		},
+		take: (*call).take, document: chatDocument, mark: true,
+	}
+}
+
 // call is one call in progress. All of it, report included, runs on the goroutine of Infer.
 type call struct {
 	ctx    context.Context //nolint:containedctx // The call lives no longer than its Infer.
@@ -42,6 +73,7 @@ type call struct {
 	// reportErr ended the call: report's own error.
 	reportErr error
 
+	how    exchange
 	guard  *guard
 	cancel context.CancelCauseFunc
 	settle *time.Timer
@@ -53,17 +85,22 @@ type call struct {
 	tools toolCalls
 	// choices: the answer has any; filtered: the prompt was stopped by a filter.
 	choices, filtered bool
+	// over: the last event has come.
+	over bool
 }
 
-func (c *call) run(config Config, request openai.ChatCompletionRequest) (inference.Completion, error) {
+func (c *call) run(config Config, how exchange) (inference.Completion, error) {
+	c.how = how
 	if c.ctx.Err() != nil {
 		return c.completion, inference.Canceled(c.ctx, c.name)
 	}
 	ctx, cancel := context.WithCancelCause(c.ctx)
 	defer cancel(nil)
 	c.cancel = cancel
-	c.guard = &guard{config: config, alive: func() error { return c.tell(inference.Activity{}) }}
-	stream, err := config.client(c.guard).CreateChatCompletionStream(ctx, request)
+	c.guard = &guard{
+		config: config, alive: func() error { return c.tell(inference.Activity{}) }, answer: how.document, resume: how.resume,
+	}
+	stream, err := how.open(ctx, config.client(c.guard))
 	if err != nil {
 		return c.completion, c.refused(err)
 	}
@@ -77,7 +114,7 @@ func (c *call) run(config Config, request openai.ChatCompletionRequest) (inferen
 		return c.completion, err
 	}
 	err = c.read(stream)
-	if err == nil && c.guard.done() {
+	if err == nil && (c.guard.done() || c.over) {
 		c.guard.events.drain(func() { cancel(errSettled) })
 	}
 	return c.completion, err
@@ -85,8 +122,8 @@ func (c *call) run(config Config, request openai.ChatCompletionRequest) (inferen
 
 // read takes the stream to its end, which it judges. Raw lines: the library's own chunks lack fields that are needed here,
 // and decoding into them costs more.
-func (c *call) read(stream *openai.ChatCompletionStream) error {
-	for {
+func (c *call) read(stream stream) error {
+	for !c.over {
 		raw, err := stream.RecvRaw()
 		if err != nil {
 			return c.ended(err)
@@ -94,10 +131,11 @@ func (c *call) read(stream *openai.ChatCompletionStream) error {
 		if c.ctx.Err() != nil {
 			return inference.Canceled(c.ctx, c.name)
 		}
-		if err := c.take(raw); err != nil {
+		if err := c.how.take(c, raw); err != nil {
 			return err
 		}
 	}
+	return c.complete()
 }
 
 // tell reports an event and keeps an error of report apart from those of the stream, through which it may come back.
@@ -135,7 +173,7 @@ func (c *call) ended(err error) error {
 	switch {
 	case c.reportErr != nil:
 		return c.reportErr
-	case errors.Is(err, io.EOF) && (finished || c.guard.done()):
+	case errors.Is(err, io.EOF) && (finished || c.guard.done() && c.how.mark):
 		return c.complete()
 	case c.ctx.Err() != nil:
 		return inference.Canceled(c.ctx, c.name)
@@ -198,7 +236,7 @@ type message struct {
 	} `json:"function_call"`
 }
 
-// take handles one event.
+// take handles one event of a chat completion.
 func (c *call) take(raw []byte) error {
 	got := &c.chunk
 	clear(got.Choices)
@@ -211,9 +249,8 @@ func (c *call) take(raw []byte) error {
 	if got.Model != "" {
 		c.completion.Model = inference.Bound(got.Model, maxName)
 	}
-	// Zeros are how some servers say that they do not count.
-	if u := got.Usage; u != nil && u.Input >= 0 && u.Output >= 0 && u.Input+u.Output > 0 {
-		c.completion.Usage = inference.Usage{InputTokens: uint64(u.Input), OutputTokens: uint64(u.Output), Known: true}
+	if u := got.Usage; u != nil {
+		c.count(u.Input, u.Output)
 	}
 	c.filtered = c.filtered || promptFiltered(got.PromptFilter)
 	visible := false
@@ -245,6 +282,13 @@ func (c *call) take(raw []byte) error {
 		return nil
 	}
 	return c.tell(inference.Activity{})
+}
+
+// count notes a usage. Zeros are how some servers say that they do not count.
+func (c *call) count(input, output int64) {
+	if input >= 0 && output >= 0 && input+output > 0 {
+		c.completion.Usage = inference.Usage{InputTokens: uint64(input), OutputTokens: uint64(output), Known: true}
+	}
 }
 
 // called takes the pieces of tool calls of a message.

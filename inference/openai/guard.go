@@ -29,7 +29,11 @@ const (
 type guard struct {
 	config Config
 	// alive is told of bytes without an event.
-	alive  func() error
+	alive func() error
+	// answer turns an answer in one document into a stream; false = it is none.
+	answer func(data []byte) (string, bool)
+	// resume is the token that the request brings.
+	resume string
 	header http.Header
 	status int
 	events *events
@@ -127,7 +131,7 @@ func firstByte(reader *bufio.Reader) (byte, error) {
 	}
 }
 
-// document turns a chat completion in one JSON document into a stream of one event.
+// document turns an answer in one JSON document into a stream of one event.
 func (g *guard) document(reader io.Reader) (io.Reader, error) {
 	data, err := io.ReadAll(io.LimitReader(reader, int64(g.config.MaxEventBytes)+1))
 	if err != nil {
@@ -139,24 +143,26 @@ func (g *guard) document(reader io.Reader) (io.Reader, error) {
 	if p, ok := problemIn(data); ok {
 		return nil, g.problem(p)
 	}
+	if !json.Valid(data) {
+		return nil, g.cut(io.ErrUnexpectedEOF)
+	}
+	stream, ok := g.answer(data)
+	if !ok {
+		return nil, g.fault(inference.KindProvider, "a JSON document that is no answer")
+	}
+	return strings.NewReader(stream), nil
+}
+
+// chatDocument gives a chat completion as the one event of a stream.
+func chatDocument(data []byte) (string, bool) {
 	var answer struct {
 		Choices *[]json.RawMessage `json:"choices"`
 	}
-	if err := json.Unmarshal(data, &answer); err != nil {
-		if !json.Valid(data) {
-			return nil, g.cut(err)
-		}
-		return nil, g.fault(inference.KindProvider, "a JSON document that is no chat completion")
-	}
-	if answer.Choices == nil {
-		return nil, g.fault(inference.KindProvider, "a JSON document that is no chat completion")
-	}
 	line := bytes.NewBufferString("data: ")
-	if err := json.Compact(line, data); err != nil {
-		return nil, g.cut(err)
+	if json.Unmarshal(data, &answer) != nil || answer.Choices == nil || json.Compact(line, data) != nil {
+		return "", false
 	}
-	line.WriteString("\n\ndata: " + doneMark + "\n\n")
-	return line, nil
+	return line.String() + "\n\ndata: " + doneMark + "\n\n", true
 }
 
 // refused reads what a server says with a status that is no success.
@@ -190,6 +196,9 @@ func (g *guard) problem(p problem) *inference.Error {
 	err.Message = inference.CleanMessage(message, g.config.APIKey)
 	if p.status != 0 {
 		err.Status = p.status
+	}
+	if g.resume != "" && p.unknownResume(err.Status, g.resume) {
+		err.Kind, err.Err = inference.KindBadRequest, inference.ErrUnknownResume
 	}
 	return err
 }

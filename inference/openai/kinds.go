@@ -21,6 +21,7 @@ var specific = map[string]inference.Kind{
 	"contentpolicyviolationerror":  inference.KindContentFiltered,
 	"data_inspection_failed":       inference.KindContentFiltered,
 	"responsibleaipolicyviolation": inference.KindContentFiltered,
+	"invalid_prompt":               inference.KindContentFiltered,
 	"billing_error":                inference.KindQuota,
 	"billing_hard_limit_reached":   inference.KindQuota,
 	"billing_not_active":           inference.KindQuota,

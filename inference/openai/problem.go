@@ -3,6 +3,7 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +14,8 @@ type problem struct {
 	message string
 	// code and kind are the server's "code" and "type".
 	code, kind string
+	// param is the field of the request that it is about.
+	param string
 	// status stands in the body; 0 if it does not. Routers of models send 200 and put the upstream's status there.
 	status int
 }
@@ -57,7 +60,7 @@ func problemIn(data []byte) (problem, bool) {
 }
 
 func problemOf(object map[string]any) problem {
-	p := problem{kind: text(object["type"])}
+	p := problem{kind: text(object["type"]), param: text(object["param"])}
 	for _, key := range []string{"message", "detail", "error_description", "msg", "error"} {
 		if p.message = text(object[key]); p.message != "" {
 			break
@@ -105,6 +108,17 @@ func text(value any) string {
 		}
 	}
 	return ""
+}
+
+// unknownResume says whether it is about a token that the server does not know. Servers that keep nothing refuse the field.
+func (p problem) unknownResume(status int, token string) bool {
+	switch {
+	case p.code == "previous_response_not_found":
+		return true
+	case status != http.StatusBadRequest && status != http.StatusNotFound:
+		return false
+	}
+	return p.param == previousField || strings.Contains(p.message, previousField) || strings.Contains(p.message, token)
 }
 
 // String gives what people should read.

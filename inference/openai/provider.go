@@ -1,4 +1,5 @@
-// Package openai drives any server with an OpenAI-compatible chat completions endpoint, through the client library go-openai.
+// Package openai drives any server with an OpenAI-compatible chat completions or responses endpoint, through the client library
+// go-openai.
 //
 // The library takes a broken stream for a finished one in many cases: a cut connection, a login page, an error object that
 // does not start as it expects. So it reads through a guard (guard.go, events.go, feed.go): an HTTP doer that checks what came,
@@ -23,6 +24,26 @@ import (
 	"github.com/correx/correx-actors/messages"
 )
 
+// API is the endpoint of a server that is called.
+type API string
+
+// APIs.
+const (
+	// APIChat is chat/completions: each call brings the whole conversation along.
+	APIChat API = "chat"
+	// APIResponses is responses: the server keeps the conversation, and each answer is a token with which it goes on.
+	APIResponses API = "responses"
+)
+
+// Valid says whether a is one of the APIs.
+func (a API) Valid() bool {
+	switch a {
+	case APIChat, APIResponses:
+		return true
+	}
+	return false
+}
+
 // BaseURL is OpenAI's own endpoint.
 const BaseURL = "https://api.openai.com/v1"
 
@@ -36,8 +57,10 @@ const (
 type Config struct {
 	// Name in logs, routes and errors; "" = "openai".
 	Name string
-	// BaseURL up to and without "/chat/completions"; "" = BaseURL.
+	// BaseURL up to and without "/chat/completions" or "/responses"; "" = BaseURL.
 	BaseURL string
+	// API of its calls; "" = APIChat.
+	API API
 	// APIKey is sent as bearer token; "" = none is sent, as local servers like it. Never logged, cut out of every error.
 	APIKey string
 	// Model for requests that name none; "" = such requests fail with KindConfig.
@@ -62,6 +85,9 @@ func (c Config) Validate() error {
 	var faults []error
 	if base, err := url.Parse(c.BaseURL); c.BaseURL != "" && (err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https") {
 		faults = append(faults, errors.New("base URL is not an absolute http or https URL"))
+	}
+	if c.API != "" && !c.API.Valid() {
+		faults = append(faults, fmt.Errorf("API is %q, want chat or responses", c.API))
 	}
 	if strings.ContainsFunc(strings.TrimSpace(c.APIKey), unicode.IsControl) {
 		faults = append(faults, errors.New("API key holds a control character"))
@@ -125,24 +151,34 @@ func (p *Provider) Close() { p.config.HTTPClient.CloseIdleConnections() }
 // Infer implements inference.Provider. With an error the Completion holds what was known by then: model and usage.
 func (p *Provider) Infer(ctx context.Context, req inference.Request, report func(inference.Event) error) (inference.Completion, error) {
 	started := time.Now()
-	request, err := p.request(req)
+	how, err := p.exchange(req)
 	if err != nil {
 		return inference.Completion{}, err
 	}
 	c := &call{ctx: ctx, name: p.config.Name, report: report}
-	completion, err := c.run(p.config, request)
+	completion, err := c.run(p.config, how)
 	outcome := "completed"
 	if err != nil {
 		outcome = string(inference.KindOf(err))
 	}
 	p.config.Logger.LogAttrs(ctx, slog.LevelDebug, "model call ended",
 		slog.String(messages.AttrProvider, p.config.Name),
-		slog.String(messages.AttrModel, request.Model),
+		slog.String(messages.AttrModel, how.model),
 		slog.String(messages.AttrRun, req.RunID),
 		slog.String(messages.AttrOutcome, outcome),
 		slog.Int64(messages.AttrBytes, c.guard.received()),
 		slog.Int64(messages.AttrDuration, time.Since(started).Milliseconds()))
 	return completion, err
+}
+
+// exchange is the call of the configured API for a request. Errors are found before any call is made.
+func (p *Provider) exchange(req inference.Request) (exchange, error) {
+	if p.config.API == APIResponses {
+		request, err := p.responseRequest(req)
+		return responses(request), err
+	}
+	request, err := p.request(req)
+	return chat(request), err
 }
 
 // client makes the library's client for one call. It is a few words of memory; what lasts is the HTTP client below it.

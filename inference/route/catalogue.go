@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/correx/correx-actors/core/contextpack"
 	"github.com/correx/correx-actors/inference"
 )
 
@@ -20,6 +21,8 @@ type Provider struct {
 	// Standard is the model of those who name none, at a provider without Models; "" = the Backend knows one.
 	Standard string
 	Limits   Limits
+	// Counter of the tokens of models without an own one; nil = what is known of their names.
+	Counter contextpack.TokenCounter
 	// Fallback names who takes over when it cannot answer, in order: PROVIDER, which takes the model under the same name if
 	// it lists it, else its own first one, or PROVIDER/MODEL.
 	Fallback []string
@@ -33,6 +36,10 @@ type Model struct {
 	Aliases []string
 	// Window in tokens; 0 = what is known of the name (see Window).
 	Window int
+	// MaxOutput bounds an answer in tokens; 0 = the provider's limit.
+	MaxOutput int
+	// Counter of its tokens; nil = the Provider's.
+	Counter contextpack.TokenCounter
 }
 
 // Limits of a provider; 0 = none.
@@ -48,8 +55,10 @@ type Limits struct {
 type target struct {
 	provider string
 	// model is the provider's own name of it; "" = the driver's default.
-	model  string
-	window int
+	model     string
+	window    int
+	maxOutput int
+	counter   contextpack.TokenCounter
 	// how it was chosen, for people.
 	how string
 }
@@ -113,6 +122,9 @@ func (c *catalogue) check(p Provider) error {
 		if m.Window < 0 {
 			faults = append(faults, fmt.Errorf("window of model %q is negative", m.Name))
 		}
+		if m.MaxOutput < 0 {
+			faults = append(faults, fmt.Errorf("longest answer of model %q is negative", m.Name))
+		}
 	}
 	if p.Limits.Concurrent < 0 || p.Limits.RequestsPerMinute < 0 || p.Limits.TokensPerMinute < 0 {
 		faults = append(faults, errors.New("a limit is negative"))
@@ -127,9 +139,12 @@ func (c *catalogue) check(p Provider) error {
 	return errors.Join(faults...)
 }
 
-// targets gives who may serve a model, the one to try first in front.
-func (c *catalogue) targets(asked string) []target {
+// targets gives who may serve a model, the one to try first in front: the engine that keeps the conversation, if one does.
+func (c *catalogue) targets(asked, engine string) []target {
 	found := c.primaries(asked)
+	if at, ok := c.index[engine]; ok {
+		found = []target{c.engine(c.providers[at], asked)}
+	}
 	if len(found) == 0 {
 		return nil
 	}
@@ -177,6 +192,34 @@ func (c *catalogue) primaries(asked string) []target {
 		}
 	}
 	return nil
+}
+
+// engine is the target of a conversation that p keeps. A model of others is no name for it to try.
+func (c *catalogue) engine(p Provider, asked string) target {
+	t, ok := c.own(p, asked)
+	if !ok {
+		t = c.first(p)
+	}
+	t.how = fmt.Sprintf("the conversation is kept by provider %s", t)
+	return t
+}
+
+// own finds a model of p by any name that can mean one.
+func (c *catalogue) own(p Provider, asked string) (target, bool) {
+	if t, ok := c.listed(p, asked); ok || asked == "" {
+		return t, ok
+	}
+	if name, ok := strings.CutPrefix(asked, p.Name+"/"); ok {
+		return c.named(p.Name, name)
+	}
+	foreign := slices.ContainsFunc(c.providers, func(q Provider) bool {
+		_, listed := c.listed(q, asked)
+		return q.Name != p.Name && (listed || strings.HasPrefix(asked, q.Name+"/"))
+	})
+	if len(p.Models) > 0 || foreign {
+		return target{}, false
+	}
+	return c.passed(p, asked), true
 }
 
 // first is the target of those who ask for no model.
@@ -228,9 +271,15 @@ func (c *catalogue) fallback(name, asked string) (target, bool) {
 }
 
 func (c *catalogue) passed(p Provider, name string) target {
-	return target{provider: p.Name, model: name, window: Window(name)}
+	return target{provider: p.Name, model: name, window: Window(name), counter: p.Counter}
 }
 
 func model(p Provider, m Model) target {
-	return target{provider: p.Name, model: m.Name, window: cmp.Or(m.Window, Window(m.Name))}
+	t := target{
+		provider: p.Name, model: m.Name, window: cmp.Or(m.Window, Window(m.Name)), maxOutput: m.MaxOutput, counter: m.Counter,
+	}
+	if t.counter == nil {
+		t.counter = p.Counter
+	}
+	return t
 }

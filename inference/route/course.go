@@ -60,6 +60,8 @@ type course struct {
 	full time.Time
 	// halve: the next call sends half; halved: one did.
 	halve, halved bool
+	// anew: a call was made again without its resume token.
+	anew bool
 
 	// last failure, and what is told of the targets before.
 	last  *inference.Error
@@ -133,6 +135,11 @@ func (c *course) ended(now time.Time, failure *inference.Error, visible bool, pa
 		if c.over = c.halved || visible; !c.over {
 			c.halve = true
 		}
+	case startAnew:
+		if c.anew {
+			c.pass()
+		}
+		c.anew = true
 	case goElsewhere:
 		c.pass()
 	case tryAgain:
@@ -234,6 +241,9 @@ var errUnreached = errors.New("every provider is paused or at its limit")
 
 // because names a failure shortly, with the provider's own words left out.
 func because(e *inference.Error) string {
+	if errors.Is(e, inference.ErrUnknownResume) {
+		return "it does not know the conversation any more"
+	}
 	if e.Limit != "" {
 		return fmt.Sprintf("%s (%s)", e.Kind, e.Limit)
 	}

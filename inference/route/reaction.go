@@ -1,6 +1,10 @@
 package route
 
-import "github.com/correx/correx-actors/inference"
+import (
+	"errors"
+
+	"github.com/correx/correx-actors/inference"
+)
 
 // reaction is what a failure leads to.
 type reaction string
@@ -12,12 +16,17 @@ const (
 	shorten reaction = "shorten"
 	// goElsewhere: this provider will not serve us however often it is asked.
 	goElsewhere reaction = "go_elsewhere"
+	// startAnew: the provider does not know the conversation; it is called at once without the token, once.
+	startAnew reaction = "start_anew"
 	// tryAgain: the same call may succeed later.
 	tryAgain reaction = "try_again"
 )
 
 // reactionTo maps each kind. A run that took too long as a whole has no time left for another call.
 func reactionTo(e *inference.Error) reaction {
+	if errors.Is(e, inference.ErrUnknownResume) {
+		return startAnew
+	}
 	switch e.Kind {
 	case inference.KindCanceled, inference.KindBadRequest, inference.KindContentFiltered:
 		return giveUp

@@ -72,8 +72,13 @@ func New(c Config) (*Router, error) {
 }
 
 // Route implements inference.Router: the provider and model that a run would try first, whatever their health.
-func (r *Router) Route(_ context.Context, model string) (inference.Route, error) {
-	targets, err := r.targets(model)
+func (r *Router) Route(ctx context.Context, model string) (inference.Route, error) {
+	return r.First(ctx, inference.Ask{Model: model})
+}
+
+// First implements inference.Planner.
+func (r *Router) First(_ context.Context, ask inference.Ask) (inference.Route, error) {
+	targets, err := r.targets(ask)
 	if err != nil {
 		return inference.Route{}, err
 	}
@@ -82,25 +87,37 @@ func (r *Router) Route(_ context.Context, model string) (inference.Route, error)
 
 // Plan implements inference.Planner.
 func (r *Router) Plan(_ context.Context, ask inference.Ask) (inference.Plan, error) {
-	targets, err := r.targets(ask.Model)
+	targets, err := r.targets(ask)
 	if err != nil {
 		return nil, err
 	}
 	return newPlan(r, ask, targets), nil
 }
 
-func (r *Router) targets(model string) ([]target, error) {
-	targets := r.catalogue.targets(model)
+func (r *Router) targets(ask inference.Ask) ([]target, error) {
+	targets := r.catalogue.targets(ask.Model, ask.Engine)
 	if targets == nil {
 		return nil, &inference.Error{
-			Kind: inference.KindConfig, Message: inference.CleanMessage(fmt.Sprintf("no provider serves model %q", model)),
+			Kind: inference.KindConfig, Message: inference.CleanMessage(fmt.Sprintf("no provider serves model %q", ask.Model)),
 		}
 	}
 	return targets, nil
 }
 
+// Serves says whether a model's name can mean a model of a provider. Its answer never changes.
+func (r *Router) Serves(provider, model string) bool {
+	at, ok := r.catalogue.index[provider]
+	if ok {
+		_, ok = r.catalogue.own(r.catalogue.providers[at], model)
+	}
+	return ok
+}
+
 func (r *Router) route(t target, reason string) inference.Route {
-	return inference.Route{Provider: r.backends[t.provider].Provider, Model: t.model, Reason: reason, Window: t.window}
+	return inference.Route{
+		Provider: r.backends[t.provider].Provider, Model: t.model, Reason: reason, Window: t.window,
+		MaxOutput: t.maxOutput, Counter: t.counter,
+	}
 }
 
 // PerProvider gives the limits on concurrent calls, by the name of the provider that Route gives; one without a limit is missing.

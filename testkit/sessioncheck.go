@@ -130,7 +130,11 @@ func (c *sessionCheck) recovered(k *SessionKit, cmd session.Command, before sess
 		return fmt.Errorf("%v are open after a downtime of %s", c.queue.open(), down)
 	}
 	for _, record := range r.Ledger {
-		if end, ok := record.(*messages.TurnEnded); ok && (!long && k.cfg.RecoveryPolicy != session.RecoveryDrop || end.GetState() != string(messages.TurnExpired)) {
+		end, ok := record.(*messages.TurnEnded)
+		if !ok || end.GetReason() == string(messages.CodeBudgetExceeded) {
+			continue
+		}
+		if !long && k.cfg.RecoveryPolicy != session.RecoveryDrop || end.GetState() != string(messages.TurnExpired) {
 			return fmt.Errorf("turn %s ends as %s after a downtime of %s", end.GetTurnId(), end.GetState(), down)
 		}
 	}

@@ -490,6 +490,8 @@ type RunEnded struct {
 	Resume *ResumeToken `protobuf:"bytes,14,opt,name=resume,proto3" json:"resume,omitempty"`
 	// Resume_lineage names what resume continues: engines that give a new token for each answer continue one lineage.
 	ResumeLineage string `protobuf:"bytes,15,opt,name=resume_lineage,json=resumeLineage,proto3" json:"resume_lineage,omitempty"`
+	// Resume_lost: the token that the run resumed leads nowhere any more; without a new one the session forgets it.
+	ResumeLost    bool `protobuf:"varint,16,opt,name=resume_lost,json=resumeLost,proto3" json:"resume_lost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -627,6 +629,13 @@ func (x *RunEnded) GetResumeLineage() string {
 		return x.ResumeLineage
 	}
 	return ""
+}
+
+func (x *RunEnded) GetResumeLost() bool {
+	if x != nil {
+		return x.ResumeLost
+	}
+	return false
 }
 
 // TurnEnded ends a turn that no run took.
@@ -1010,8 +1019,10 @@ type LedgerCheckpoint struct {
 	Resume        *ResumeToken `protobuf:"bytes,17,opt,name=resume,proto3" json:"resume,omitempty"`
 	ResumeLineage string       `protobuf:"bytes,18,opt,name=resume_lineage,json=resumeLineage,proto3" json:"resume_lineage,omitempty"`
 	// Spent_tokens were used by the runs that ended on spent_day, in days since 1970 (UTC).
-	SpentDay      int64  `protobuf:"varint,19,opt,name=spent_day,json=spentDay,proto3" json:"spent_day,omitempty"`
-	SpentTokens   uint64 `protobuf:"varint,20,opt,name=spent_tokens,json=spentTokens,proto3" json:"spent_tokens,omitempty"`
+	SpentDay    int64  `protobuf:"varint,19,opt,name=spent_day,json=spentDay,proto3" json:"spent_day,omitempty"`
+	SpentTokens uint64 `protobuf:"varint,20,opt,name=spent_tokens,json=spentTokens,proto3" json:"spent_tokens,omitempty"`
+	// Resume_turn_id leads the run that reported resume: what the history has after it is new to the engine.
+	ResumeTurnId  string `protobuf:"bytes,21,opt,name=resume_turn_id,json=resumeTurnId,proto3" json:"resume_turn_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1186,6 +1197,13 @@ func (x *LedgerCheckpoint) GetSpentTokens() uint64 {
 	return 0
 }
 
+func (x *LedgerCheckpoint) GetResumeTurnId() string {
+	if x != nil {
+		return x.ResumeTurnId
+	}
+	return ""
+}
+
 // WaitingEntry is one or more turns that one run will answer, the leading one first.
 type WaitingEntry struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1274,7 +1292,7 @@ const file_correx_v1_ledger_proto_rawDesc = "" +
 	"recoveries\x18\x05 \x01(\rR\n" +
 	"recoveries\"%\n" +
 	"\fRunSuspended\x12\x15\n" +
-	"\x06run_id\x18\x01 \x01(\tR\x05runId\"\x8f\x04\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\"\xb0\x04\n" +
 	"\bRunEnded\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x19\n" +
 	"\bturn_ids\x18\x02 \x03(\tR\aturnIds\x12\x18\n" +
@@ -1291,7 +1309,9 @@ const file_correx_v1_ledger_proto_rawDesc = "" +
 	"\x10steered_turn_ids\x18\f \x03(\tR\x0esteeredTurnIds\x12\x1a\n" +
 	"\bstreamed\x18\r \x01(\bR\bstreamed\x12.\n" +
 	"\x06resume\x18\x0e \x01(\v2\x16.correx.v1.ResumeTokenR\x06resume\x12%\n" +
-	"\x0eresume_lineage\x18\x0f \x01(\tR\rresumeLineage\"\x9b\x01\n" +
+	"\x0eresume_lineage\x18\x0f \x01(\tR\rresumeLineage\x12\x1f\n" +
+	"\vresume_lost\x18\x10 \x01(\bR\n" +
+	"resumeLost\"\x9b\x01\n" +
 	"\tTurnEnded\x12\x17\n" +
 	"\aturn_id\x18\x01 \x01(\tR\x06turnId\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x16\n" +
@@ -1313,7 +1333,7 @@ const file_correx_v1_ledger_proto_rawDesc = "" +
 	"\x05up_to\x18\x01 \x01(\x04R\x04upTo\"@\n" +
 	"\x05Final\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12%\n" +
-	"\x03run\x18\x02 \x01(\v2\x13.correx.v1.RunEndedR\x03run\"\xaa\a\n" +
+	"\x03run\x18\x02 \x01(\v2\x13.correx.v1.RunEndedR\x03run\"\xd0\a\n" +
 	"\x10LedgerCheckpoint\x120\n" +
 	"\x06config\x18\x01 \x01(\v2\x18.correx.v1.SessionConfigR\x06config\x12.\n" +
 	"\n" +
@@ -1336,7 +1356,8 @@ const file_correx_v1_ledger_proto_rawDesc = "" +
 	"\x06resume\x18\x11 \x01(\v2\x16.correx.v1.ResumeTokenR\x06resume\x12%\n" +
 	"\x0eresume_lineage\x18\x12 \x01(\tR\rresumeLineage\x12\x1b\n" +
 	"\tspent_day\x18\x13 \x01(\x03R\bspentDay\x12!\n" +
-	"\fspent_tokens\x18\x14 \x01(\x04R\vspentTokens\")\n" +
+	"\fspent_tokens\x18\x14 \x01(\x04R\vspentTokens\x12$\n" +
+	"\x0eresume_turn_id\x18\x15 \x01(\tR\fresumeTurnId\")\n" +
 	"\fWaitingEntry\x12\x19\n" +
 	"\bturn_ids\x18\x01 \x03(\tR\aturnIdsB3Z1github.com/correx/correx-actors/messages;messagesb\x06proto3"
 

@@ -120,7 +120,7 @@ func (c Config) routing(list []Provider, made []inference.Provider, log *slog.Lo
 	for i, p := range list {
 		entry := route.Provider{Name: p.Name, Backend: made[i], Limits: route.Limits(p.Limits), Fallback: p.Fallback}
 		for _, m := range p.Models {
-			entry.Models = append(entry.Models, route.Model(m))
+			entry.Models = append(entry.Models, route.Model{Name: m.Name, Aliases: m.Aliases, Window: m.Window})
 		}
 		if c.own(p) && p.Name == ProviderOpenAI {
 			entry.Standard = c.OpenAI.Model

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/correx/correx-actors/core/contextpack"
@@ -52,34 +53,58 @@ func attempt(ctx context.Context, deps *Deps, order core.RunOrder, report *repor
 
 // Pack builds the context pack of a run's first call; for whoever wants to look at it without a run as well.
 func Pack(deps *Deps, order core.RunOrder) contextpack.Pack {
-	route, _ := deps.Router.Route(context.Background(), order.Model) // without one no call is made
-	return packingFor(deps, order, route, false).build(deps, order)
+	route, _ := deps.First(context.Background(), order.Model, order.Engine) // without one no call is made
+	return packingFor(deps, order, route, false, false).build(deps, order)
 }
 
 // packing is what of a call its pack depends on.
 type packing struct {
-	model          string
+	model string
+	// window is what the prompt may take of the model's: all but what is reserved for the answer; 0 = unknown.
 	window, budget int
+	counter        contextpack.TokenCounter
+	// resume is the token of the conversation that the provider keeps; the pack holds only what is new to it.
+	resume string
 }
 
-func packingFor(deps *Deps, order core.RunOrder, route inference.Route, halved bool) packing {
-	as := packing{
-		model: cmp.Or(route.Model, order.Model), window: cmp.Or(route.Window, deps.Window), budget: order.TokenBudget,
+// packingFor says how the prompt of a call is made. Afresh: without the token that the order has.
+func packingFor(deps *Deps, order core.RunOrder, route inference.Route, halved, afresh bool) packing {
+	as := packing{model: cmp.Or(route.Model, order.Model), budget: order.TokenBudget, counter: route.Counter}
+	if as.counter == nil {
+		as.counter = deps.Counter(as.model)
+	}
+	if window := cmp.Or(route.Window, deps.Window); window > 0 {
+		// A reserve that does not suit the window must not leave nothing for the prompt.
+		as.window = window - min(cmp.Or(route.MaxOutput, deps.AnswerReserve), window/2)
 	}
 	if halved {
 		as.budget /= 2
+	}
+	if !afresh && route.Provider != nil && route.Provider.Name() == order.Resume.GetEngine() {
+		as.resume = order.Resume.GetToken()
 	}
 	return as
 }
 
 func (p packing) build(deps *Deps, order core.RunOrder) contextpack.Pack {
-	return contextpack.Build(order.Router, order.Turns, contextpack.Budget{
+	turns := order.Turns
+	if p.resume != "" {
+		turns = unknown(turns, order.Known)
+	}
+	return contextpack.Build(order.Router, turns, contextpack.Budget{
 		Tokens:       p.budget,
 		Window:       p.window,
 		KeepLast:     order.KeepLast,
 		SystemPrompt: deps.SystemPrompt,
-		Counter:      deps.Counter(p.model),
+		Counter:      p.counter,
 	})
+}
+
+// unknown leaves out what an engine has been told. Background was no message of its conversation, so it goes along each time.
+func unknown(turns []contextpack.Turn, known int) []contextpack.Turn {
+	known = min(max(known, 0), len(turns))
+	background := slices.DeleteFunc(slices.Clone(turns[:known]), func(t contextpack.Turn) bool { return t.Role != contextpack.RoleBackground })
+	return append(background, turns[known:]...)
 }
 
 func failed(report *reporter, code messages.Code, text string, again bool) core.RunFinished {

@@ -25,6 +25,10 @@ type attempts struct {
 	packedAs packing
 	// halved: the provider found the prompt too long.
 	halved bool
+	// first is the provider that the run tries first: the one whose conversation it is.
+	first string
+	// afresh: the token that the order has leads nowhere any more; why is told before the next call.
+	afresh bool
 
 	// used by the calls so far.
 	used []*messages.Usage
@@ -42,10 +46,14 @@ func (a *attempts) run(ctx context.Context) core.RunFinished {
 	whole := &timeoutError{"the run took too long: stopped", a.deps.Limits.Whole, inference.LimitWhole}
 	ctx, stop := context.WithTimeoutCause(ctx, whole.after, whole)
 	defer stop()
-	first, _ := a.deps.Router.Route(ctx, a.order.Model) // an error is told by the plan
-	a.repack(packingFor(a.deps, a.order, first, false))
+	first, err := a.deps.First(ctx, a.order.Model, a.order.Engine)
+	if err != nil {
+		return a.failed(ctx, err)
+	}
+	a.first = first.Provider.Name()
+	a.repack(packingFor(a.deps, a.order, first, false, false))
 	plan, err := inference.PlanOf(ctx, a.deps.Router, inference.Ask{
-		Model: a.order.Model, Tokens: a.pack.Tokens, Replace: true,
+		Model: a.order.Model, Engine: a.order.Engine, Tokens: a.pack.Tokens, Replace: true,
 	})
 	if err != nil {
 		return a.failed(ctx, err)
@@ -82,7 +90,7 @@ func (a *attempts) between(ctx context.Context, reason string, wait time.Duratio
 	case a.visible:
 		a.kept = a.report.answer.String()
 		a.report.restart(reason)
-	case wait > 0 && reason != a.waited:
+	case (wait > 0 || a.afresh) && reason != a.waited:
 		a.report.tell(core.RunPhased{RunID: at.RunID, Attempt: at.Attempt, Reason: reason})
 	}
 	a.visible, a.waited = false, reason
@@ -91,12 +99,15 @@ func (a *attempts) between(ctx context.Context, reason string, wait time.Duratio
 // prepare builds the prompt for a call; the run ends if it cannot fit.
 func (a *attempts) prepare(step inference.Call) (core.RunFinished, bool) {
 	a.halved = a.halved || step.Halve
-	if as := packingFor(a.deps, a.order, step.Route, a.halved); as != a.packedAs {
+	if step.Halve && a.packedAs.resume != "" { // what is too long is the engine's conversation
+		a.afresh = true
+	}
+	if as := packingFor(a.deps, a.order, step.Route, a.halved, a.afresh); as != a.packedAs {
 		a.repack(as)
 	}
 	if a.pack.Overflow {
 		return a.closed(failed(a.report, messages.CodeContextOverflow, fmt.Sprintf(
-			"the prompt needs %d tokens at least, the model's window has %d", a.pack.Tokens, a.packedAs.window), false)), false
+			"the prompt needs %d tokens at least, the model's window has room for %d", a.pack.Tokens, a.packedAs.window), false)), false
 	}
 	return core.RunFinished{}, true
 }
@@ -112,6 +123,7 @@ func (a *attempts) call(ctx context.Context, step inference.Call) {
 	a.report.phase(messages.PhaseStartingEngine)
 	completion, err := step.Provider.Infer(watched, inference.Request{
 		RunID: a.order.RunID, SessionID: string(a.order.Key.Session), Model: step.Model, Pack: a.pack,
+		MaxTokens: step.MaxOutput, Resume: a.packedAs.resume,
 	}, func(e inference.Event) error {
 		watch.activity()
 		delta, ok := e.(inference.Delta)
@@ -135,6 +147,7 @@ func (a *attempts) call(ctx context.Context, step inference.Call) {
 	err = judged(watched, step.Provider.Name(), err)
 	a.plan.Ended(inference.End{Err: err, Visible: a.visible, Usage: completion.Usage})
 	a.count(completion.Usage, err, cut)
+	a.afresh = a.afresh || errors.Is(err, inference.ErrUnknownResume)
 	if err != nil {
 		a.log.LogAttrs(ctx, slog.LevelInfo, "model call failed", slog.String(messages.AttrProvider, step.Provider.Name()),
 			slog.String(messages.AttrCode, string(inference.KindOf(err))))
@@ -145,7 +158,23 @@ func (a *attempts) call(ctx context.Context, step inference.Call) {
 	if completion.FinishReason == inference.FinishLength {
 		end.Outcome = messages.OutcomeIncomplete
 	}
+	end.Resume = a.token(step.Provider.Name(), completion)
 	a.end = &end
+}
+
+// token is what a later run goes on with. One of a fallback is none: its engine would take over the conversation for good, and
+// would know less of it. Nor is one of a conversation that has filled the window: the next run begins another, with what the
+// session remembers.
+func (a *attempts) token(provider string, done inference.Completion) *messages.ResumeToken {
+	if done.Resume == "" || provider != a.first {
+		return nil
+	}
+	used := done.Usage.InputTokens + done.Usage.OutputTokens
+	if a.packedAs.window > 0 && used > uint64(a.packedAs.window) { //nolint:gosec // positive
+		a.afresh = true
+		return nil
+	}
+	return &messages.ResumeToken{Engine: provider, Token: done.Resume}
 }
 
 // judged makes an error of a call what the plan must know: whether our own context ended it, and by which limit, is told by that
@@ -193,7 +222,7 @@ func (a *attempts) failed(ctx context.Context, err error) core.RunFinished {
 
 // closed completes the end: what all calls used, and the text that was taken back for one that then never came.
 func (a *attempts) closed(end core.RunFinished) core.RunFinished {
-	end.Usage = inference.SumUsage(a.used...)
+	end.Usage, end.ResumeLost = inference.SumUsage(a.used...), a.afresh
 	if end.Outcome != messages.OutcomeCompleted && end.Content == "" && a.kept != "" {
 		end.Content = a.kept
 		if end.Outcome == messages.OutcomeFailed {

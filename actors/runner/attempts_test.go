@@ -311,7 +311,7 @@ func TestWindowIsThatOfTheModelAtHand(t *testing.T) {
 	require.NoError(t, err)
 	got := watch(t.Context(), t, deps(router))
 	require.Equal(t, string(messages.CodeContextOverflow), got.end.Error.GetCode())
-	require.Contains(t, got.end.Error.GetMessage(), "the model's window has 3")
+	require.Contains(t, got.end.Error.GetMessage(), "the model's window has room for 3")
 	require.True(t, runner.Pack(deps(router), order()).Overflow)
 }
 

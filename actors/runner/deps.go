@@ -3,6 +3,7 @@
 package runner
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,6 +24,8 @@ type Deps struct {
 	SystemPrompt string
 	// Window in tokens of models of which the router knows none; 0 = unknown.
 	Window int
+	// AnswerReserve is what a prompt leaves free in the window for the answer, in tokens, where the model has no limit of its own.
+	AnswerReserve int
 	Limits Limits
 	Log    *slog.Logger
 }
@@ -44,6 +47,11 @@ func DefaultLimits() Limits {
 	return Limits{FirstToken: 2 * time.Minute, Token: time.Minute, Whole: 30 * time.Minute, MaxAnswerBytes: 4 << 20}
 }
 
+// First gives the route that a run would try first: with an engine that keeps its conversation, that one's.
+func (d *Deps) First(ctx context.Context, model, engine string) (inference.Route, error) {
+	return inference.FirstOf(ctx, d.Router, inference.Ask{Model: model, Engine: engine})
+}
+
 // Validate reports what is missing or cannot be.
 func (d Deps) Validate() error {
 	var errs []error
@@ -61,6 +69,9 @@ func (d Deps) Validate() error {
 		if limit.value <= 0 {
 			errs = append(errs, fmt.Errorf("%s is %s, want more than 0", limit.name, limit.value))
 		}
+	}
+	if d.AnswerReserve < 0 {
+		errs = append(errs, fmt.Errorf("conversation.answer_reserve is %d, want at least 0", d.AnswerReserve))
 	}
 	if d.Limits.MaxAnswerBytes <= 0 {
 		errs = append(errs, fmt.Errorf("runs.max_answer_bytes is %d, want more than 0", d.Limits.MaxAnswerBytes))

@@ -37,7 +37,7 @@ type work struct {
 // need translates what core asks for. A model that has no route needs no provider: its run will say so.
 func (s *Session) need(n core.Needs) slots.Need {
 	need := slots.Need{Lease: n.Lease, Interrupts: n.Interrupts}
-	if route, err := s.deps.Runner.Router.Route(context.Background(), n.Model); err == nil {
+	if route, err := s.deps.Runner.First(context.Background(), n.Model, n.Engine); err == nil {
 		need.Provider = route.Provider.Name()
 	}
 	return need
@@ -197,6 +197,7 @@ func (s *Session) abandonSlots() {
 func (s *Session) noteLineage() {
 	stored := s.state.Ledger.Resume
 	if stored.Token == nil {
+		s.forgetLineage()
 		return
 	}
 	token := intake.ConversationOf(stored.Token, "").String()

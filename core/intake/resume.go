@@ -12,6 +12,8 @@ import (
 type Stored struct {
 	Token   *messages.ResumeToken
 	Lineage string
+	// TurnID leads the run that reported it: what was said after that run is new to the engine.
+	TurnID messages.TurnID
 }
 
 // Limits of a token, in bytes.

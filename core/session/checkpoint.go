@@ -37,7 +37,8 @@ func (l Ledger) checkpoint() *messages.LedgerCheckpoint {
 		c.LastFollowup = timestamppb.New(l.Queue.LastFollowup)
 	}
 	c.SpentDay, c.SpentTokens = l.Spent.Day, l.Spent.Tokens
-	c.AwaitedRunIds, c.Resume, c.ResumeLineage = l.Awaited, l.Resume.Token, l.Resume.Lineage
+	c.AwaitedRunIds = l.Awaited
+	c.Resume, c.ResumeLineage, c.ResumeTurnId = l.Resume.Token, l.Resume.Lineage, l.Resume.TurnID
 	for _, run := range l.Finals.After(0, time.Time{}) {
 		c.Finals = append(c.Finals, &messages.Final{Seq: run.GetFinalSeq(), Run: run})
 	}
@@ -53,7 +54,7 @@ func restore(c *messages.LedgerCheckpoint, seq uint64) Ledger {
 		LastTime:       c.GetLastTime().AsTime(),
 		Awaited:        c.GetAwaitedRunIds(),
 		Spent:          Spending{Day: c.GetSpentDay(), Tokens: c.GetSpentTokens()},
-		Resume:         intake.Stored{Token: c.GetResume(), Lineage: c.GetResumeLineage()},
+		Resume:         intake.Stored{Token: c.GetResume(), Lineage: c.GetResumeLineage(), TurnID: c.GetResumeTurnId()},
 	}
 	for _, f := range c.GetFinals() {
 		l.Finals = l.Finals.add(f.GetRun())

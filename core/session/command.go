@@ -156,6 +156,8 @@ type RunFinished struct {
 	Error        *messages.Failure
 	// Resume is the token with which a later run continues; nil = the engine gave none.
 	Resume *messages.ResumeToken
+	// ResumeLost: the token that the run resumed leads nowhere any more.
+	ResumeLost bool
 }
 
 // GraceOver says that the canceled run has not reported in time.

@@ -32,6 +32,8 @@ type Config struct {
 	SlotTimeout time.Duration
 	// ResumeEngines are the engines that keep conversations under resume tokens.
 	ResumeEngines []string
+	// ServesModel says whether an engine has a model, always the same; nil = each has all.
+	ServesModel func(engine, model string) bool
 	// TokensPerDay bounds what the runs of one session use on a day, in tokens; 0 = no limit. Default 0.
 	TokensPerDay uint64
 	// SteerDeadline is how long a run may take to answer an offer. Default 2 s.

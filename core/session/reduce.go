@@ -154,7 +154,9 @@ func (l Ledger) runEnded(r *messages.RunEnded, keepLast int) Ledger {
 	l.Finals, l.Spent = l.Finals.add(r), l.Spent.add(r)
 	l.Active = nil
 	if r.GetResume() != nil {
-		l.Resume = intake.Stored{Token: r.GetResume(), Lineage: r.GetResumeLineage()}
+		l.Resume = intake.Stored{Token: r.GetResume(), Lineage: r.GetResumeLineage(), TurnID: first(r.GetTurnIds())}
+	} else if r.GetResumeLost() {
+		l.Resume = intake.Stored{}
 	}
 	return l
 }

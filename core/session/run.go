@@ -25,6 +25,10 @@ type RunOrder struct {
 	Model       string
 	// Resume is the token of the conversation that the run continues; nil = none.
 	Resume *messages.ResumeToken
+	// Known is how many of Turns, from the oldest, are in the conversation of Resume already.
+	Known int
+	// Engine keeps the conversation and goes first, whatever the model; "" = the model decides.
+	Engine string
 }
 
 // startRun gives the turns of the queue's first entry to a run, whose slot is in hand. Previous is the phase in which it is.
@@ -71,7 +75,29 @@ func (d *draft) order() RunOrder {
 		Model:       d.model(run.Turns),
 	}
 	order.Resume, _ = d.resume(run.Turns)
+	order.Known, order.Engine = d.known(order), d.engine(run.Turns)
 	return order
+}
+
+// known counts what of an order's turns the engine of its token has been told. To the session's own token all is new that came
+// after the run which reported it; with any other one a turn goes on with a conversation that is not the session's, which gets
+// the turn alone.
+func (d *draft) known(order RunOrder) int {
+	asked := d.s.Ledger.Active.asked()
+	earlier := before(d.s.Ledger.History, asked)
+	stored := d.s.Ledger.Resume
+	switch {
+	case order.Resume == nil:
+		return 0
+	case stored.Token == nil || !intake.Same(order.Resume, stored.Token):
+		return len(earlier)
+	}
+	for i, entry := range slices.Backward(earlier) {
+		if entry.TurnID == stored.TurnID {
+			return i + 1
+		}
+	}
+	return 0 // it is older than the history
 }
 
 // asked is what the run answers: its question and then what steered it. That is its input and not memory, so a further attempt
@@ -143,7 +169,8 @@ func (d *draft) runFinished(c RunFinished) {
 		d.endAborted(c)
 	} else {
 		d.end(ending{
-			outcome: c.Outcome, content: c.Content, finishReason: c.FinishReason, usage: c.Usage, failure: c.Error, resume: c.Resume,
+			outcome: c.Outcome, content: c.Content, finishReason: c.FinishReason, usage: c.Usage, failure: c.Error,
+			resume: c.Resume, resumeLost: c.ResumeLost,
 		})
 	}
 }
@@ -160,7 +187,8 @@ func (d *draft) graceOver(c GraceOver) {
 // endAborted ends a run that was stopped, with what it had until then.
 func (d *draft) endAborted(c RunFinished) {
 	e := ending{
-		outcome: messages.OutcomeCancelled, content: c.Content, usage: c.Usage, resume: c.Resume, reason: d.s.Ledger.Active.AbortReason,
+		outcome: messages.OutcomeCancelled, content: c.Content, usage: c.Usage, resume: c.Resume, resumeLost: c.ResumeLost,
+		reason: d.s.Ledger.Active.AbortReason,
 	}
 	if d.s.Ledger.Active.Interrupted {
 		e.outcome = messages.OutcomeInterrupted
@@ -192,6 +220,7 @@ type ending struct {
 	usage        *messages.Usage
 	failure      *messages.Failure
 	resume       *messages.ResumeToken
+	resumeLost   bool
 	// reason is told with the turns' end.
 	reason string
 }
@@ -221,8 +250,11 @@ func (d *draft) end(e ending) {
 		SteeredTurnIds: steered,
 		Streamed:       d.s.Live.Streamed,
 	}
-	if e.resume != nil {
-		_, lineage := d.resume(run.Turns)
+	switch token, lineage := d.resume(run.Turns); {
+	case e.resume == nil: // a lost token of the turn alone is none that the session has
+		stored := d.s.Ledger.Resume.Token
+		record.ResumeLost = e.resumeLost && token != nil && stored != nil && intake.Same(token, stored)
+	default:
 		record.Resume, record.ResumeLineage = e.resume, intake.Continue(lineage, e.resume).Lineage
 	}
 	items := d.closing(run, record, e)

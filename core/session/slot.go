@@ -12,6 +12,8 @@ import (
 type Needs struct {
 	// Model that answers; "" = the provider's own.
 	Model string
+	// Engine keeps the conversation and answers whatever the model; "" = the model decides.
+	Engine string
 	// Lease is the lineage of the resume token; "" = none.
 	Lease string
 	// Interrupts: whoever holds the lease is asked to end.
@@ -90,8 +92,9 @@ func (d *draft) stopAsking() {
 func (d *draft) needs(turns []*messages.Turn) Needs {
 	_, lineage := d.resume(turns)
 	return Needs{
-		Model: d.model(turns),
-		Lease: lineage,
+		Model:  d.model(turns),
+		Engine: d.engine(turns),
+		Lease:  lineage,
 		Interrupts: slices.ContainsFunc(turns, func(t *messages.Turn) bool {
 			return messages.QueueMode(t.GetQueueMode()) == messages.QueueInterrupt
 		}),
@@ -101,6 +104,16 @@ func (d *draft) needs(turns []*messages.Turn) Needs {
 // resume gives the token that a run with these turns resumes, and its lineage. Merged turns have the same token.
 func (d *draft) resume(turns []*messages.Turn) (token *messages.ResumeToken, lineage string) {
 	return intake.Resume(turns[0].GetResume(), d.s.Ledger.Resume, d.cfg.ResumeEngines)
+}
+
+// engine that a run goes to: the one whose token its turn names, whatever the session's model is; that of the session's own token
+// only if nobody asks for a model.
+func (d *draft) engine(turns []*messages.Turn) string {
+	if turns[0].GetResume() == nil && d.model(turns) != "" {
+		return ""
+	}
+	token, _ := d.resume(turns)
+	return token.GetEngine()
 }
 
 // model of a run: the newest of its turns that names one wins.

@@ -181,6 +181,10 @@ func (d *draft) refuse(req *messages.SubmitTurn) *messages.Failure {
 	if f := intake.CheckResume(req.GetResume(), d.cfg.ResumeEngines); f != nil {
 		return f
 	}
+	if engine, model := req.GetResume().GetEngine(), req.GetModel(); engine != "" && model != "" &&
+		d.cfg.ServesModel != nil && !d.cfg.ServesModel(engine, model) {
+		return messages.Fail(messages.CodeInvalidField, fmt.Sprintf("engine %q, which resume names, does not serve model %q", engine, cut(model)))
+	}
 	if len(req.GetAttachments()) > 0 {
 		return messages.Fail(messages.CodeInvalidField, "attachments are not accepted by the configured engines")
 	}

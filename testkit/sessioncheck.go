@@ -62,7 +62,7 @@ func (c *sessionCheck) reply(cmd session.Command, r Result) error {
 	switch cmd.(type) {
 	case session.Start, session.Submit, session.Record, session.Abort, session.Withdraw, session.KeepAlive:
 		asks = true
-	case session.Recover, session.Touch, session.Ack, session.RunPhased, session.RunRetried, session.RunStreamed, session.RunFinished,
+	case session.Recover, session.Touch, session.ToolsAsked, session.ToolsMoved, session.Ack, session.RunPhased, session.RunRetried, session.RunStreamed, session.RunFinished,
 		session.GraceOver, session.Tick, session.Drain, session.Suspend, session.SteerAnswered, session.SteerAsked, session.OfferOver, session.SlotGranted, session.SlotOver,
 		session.LeaseWanted, session.SettleOver, session.StartFailed, session.StartAgain:
 	}

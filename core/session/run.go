@@ -56,7 +56,7 @@ func (d *draft) startRun(turns []*messages.Turn, previous messages.Phase) {
 func (d *draft) begin(run *Run) {
 	live := &d.s.Live
 	live.Asked, live.Working, live.Starts, live.Restarting, live.AfterCrash = AskSlot{}, run.ID, 0, false, false
-	live.Phase, live.Text, live.Streamed = messages.PhaseDispatched, Text{}, false
+	live.Phase, live.Text, live.Streamed, live.Actions = messages.PhaseDispatched, Text{}, false, nil
 }
 
 // order describes the active run's current attempt.
@@ -273,7 +273,7 @@ func (d *draft) end(e ending) {
 		d.index(status)
 	}
 	d.publish(items...)
-	d.s.Live.Working, d.s.Live.Phase, d.s.Live.Text = "", "", Text{}
+	d.s.Live.Working, d.s.Live.Phase, d.s.Live.Text, d.s.Live.Actions = "", "", Text{}, nil
 	d.returnOffers()
 }
 
@@ -300,6 +300,9 @@ func (d *draft) closing(run *Run, record *messages.RunEnded, e ending) []message
 	for _, next := range finishing(at, endPhase(e)) {
 		items = append(items, phase(run.ID, run.TurnIDs(), at, next, run.Attempt))
 		at = next
+	}
+	if last := d.toolsClosed(run); last != nil {
+		items = append(items, last)
 	}
 	if record.GetStreamed() {
 		items = append(items, &messages.StreamFinalize{

@@ -128,6 +128,10 @@ func (s *scenario) command(t *testing.T, d *datadriven.TestData) session.Command
 		return session.RunPhased{RunID: run, Attempt: attempt, Phase: messages.Phase(str(d, "to")), Reason: str(d, "reason")}
 	case "retry":
 		return session.RunRetried{RunID: run, Attempt: attempt, Reason: str(d, "reason")}
+	case "ask_tools":
+		return session.ToolsAsked{RunID: run, Attempt: attempt, CallIDs: strings.Split(strings.ReplaceAll(str(d, "ids"), " ", ""), ",")}
+	case "tools":
+		return session.ToolsMoved{RunID: run, Attempt: attempt, Actions: actions(d)}
 	case "stream":
 		return session.RunStreamed{RunID: run, Attempt: attempt, Text: str(d, "text")}
 	case "finish":

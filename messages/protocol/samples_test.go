@@ -109,6 +109,14 @@ func serverSamples() []ServerFrame {
 			Attachments: List[AttachmentRef]{{ID: "a1", Name: "plan.pdf", MediaType: "application/pdf", Size: 1024}},
 			Error:       &Failure{Code: CodeProviderOverloaded, Message: "the provider is overloaded", Retryable: true},
 		},
+		&ToolStatus{Item: sampleItem, RunID: sampleRun, Actions: List[Action]{
+			{ID: "call_1", Kind: "tool", Title: "echo", Phase: "completed", OK: new(true)},
+			{ID: "call_2", ParentID: "call_1", Kind: "tool", Title: "deploy", Phase: "completed", OK: new(false), Error: &ActionError{
+				ErrorType: "timeout", Tool: "deploy", TimeoutMS: 5000, ExitCode: new(int32(1)), Exception: "exec.ExitError", Status: "killed",
+				Reason: "timeout", Message: "it took too long", ValidationErrors: List[string]{"env: missing"},
+			}},
+		}, Final: true},
+		&WatchdogPrompt{Item: sampleItem, RunID: sampleRun, Text: "the run shows no life: go on?"},
 		&Notice{Item: sampleItem, RunID: sampleRun, Text: "trying again"},
 		&SessionEvent{SessionID: "s1", Sequence: 3, RecordedAt: sampleTime, Event: json.RawMessage(`{"type":"deploy.approved","by":"ada","score":1.50}`)},
 		&Gap{SessionID: "s1", FromSeq: 1, ToSeq: 40},

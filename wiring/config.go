@@ -46,6 +46,8 @@ type Config struct {
 	OpenAI       OpenAI       `koanf:"openai"`
 	Offline      Offline      `koanf:"offline"`
 	Log          Log          `koanf:"log"`
+	Metrics      Metrics      `koanf:"metrics"`
+	Telemetry    Telemetry    `koanf:"telemetry"`
 
 	// Version is what the server tells its clients that it is; no setting.
 	Version string `koanf:"-"`
@@ -154,6 +156,16 @@ type Log struct {
 	Format string `koanf:"format" enum:"text,json" doc:"lines for people, or one JSON object a line"`
 }
 
+// Metrics are the numbers at GET /metrics.
+type Metrics struct {
+	Enabled bool `koanf:"enabled" doc:"serve metrics for Prometheus at /metrics"`
+}
+
+// Telemetry is what spans of model calls hold.
+type Telemetry struct {
+	Content bool `koanf:"content" doc:"put prompts and answers, 16 KiB of each, into the spans that a host takes; whoever reads the spans reads conversations"`
+}
+
 // Providers of Config.Provider.
 const (
 	ProviderAuto    = "auto"
@@ -213,6 +225,7 @@ func DefaultConfig() Config {
 		Journal: Journal{Driver: DriverBolt},
 		OpenAI:  OpenAI{Model: fallbackModel},
 		Log:     Log{Level: "info", Format: FormatText},
+		Metrics: Metrics{Enabled: true},
 		Version: "unknown",
 	}
 }

@@ -301,6 +301,14 @@ func (f field) read(raw any) (any, string) {
 			return nil, "want a whole number"
 		}
 		return reflect.ValueOf(n).Convert(f.typ).Interface(), ""
+	case "boolean":
+		switch raw { // what YAML writes; 1, yes and the like would be guesses
+		case "true":
+			return true, ""
+		case "false":
+			return false, ""
+		}
+		return nil, "want true or false"
 	case "list":
 		return list(raw)
 	case "objects":

@@ -110,6 +110,21 @@ func (c Config) openAIOf(p Provider, log *slog.Logger) openai.Config {
 	return own
 }
 
+// modelsOf gives the names of models that the configuration has for a provider.
+func (c Config) modelsOf(p Provider) []string {
+	var models []string
+	for _, m := range p.Models {
+		models = append(models, m.Name)
+	}
+	switch {
+	case c.own(p) && p.Name == ProviderOpenAI:
+		models = append(models, c.OpenAI.Model)
+	case c.own(p) && p.Name == ProviderOffline:
+		models = append(models, offline.Name)
+	}
+	return models
+}
+
 // routing is the router's configuration over backends that were made in their order.
 func (c Config) routing(list []Provider, made []inference.Provider, log *slog.Logger) route.Config {
 	routes := route.Config{

@@ -17,7 +17,11 @@ import (
 	"github.com/correx/correx-actors/persistence"
 )
 
-var sessions = fx.Provide(newDirectory, actors.NewClient)
+var sessions = fx.Provide(newSlots, newDirectory, actors.NewClient)
+
+func newSlots(cfg Config, sys *kernel.System, routes *route.Router) *slots.Slots {
+	return slots.New(sys, slots.Config{Max: cfg.Runs.MaxConcurrent, PerProvider: routes.PerProvider()})
+}
 
 type directoryParams struct {
 	fx.In
@@ -27,7 +31,7 @@ type directoryParams struct {
 	System    *kernel.System
 	Journal   persistence.Journal
 	Router    inference.Router
-	Routes    *route.Router
+	Slots     *slots.Slots
 	Log       *slog.Logger
 }
 
@@ -45,7 +49,7 @@ func newDirectory(p directoryParams) (*directory.Directory, error) {
 			Limits:       p.Config.runLimits(),
 			Log:          p.Log,
 		},
-		Slots:      slots.New(p.System, slots.Config{Max: p.Config.Runs.MaxConcurrent, PerProvider: p.Routes.PerProvider()}),
+		Slots:      p.Slots,
 		Output:     session.OutputConfig{Keep: p.Config.Output.Keep, KeepBytes: session.DefaultKeepBytes},
 		Idle:       p.Config.Session.Idle,
 		UnknownFor: session.DefaultUnknownFor,

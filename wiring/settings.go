@@ -15,7 +15,7 @@ type Setting struct {
 	// file can hold: it has no variable.
 	Key string
 	Env string
-	// Type is string, list, objects, duration, number or secret.
+	// Type is string, list, objects, duration, number, boolean or secret.
 	Type string
 	// Default as it would be written; "" = none.
 	Default string
@@ -122,6 +122,8 @@ func (f field) kind() string {
 		return "list"
 	case f.typ.Kind() == reflect.String:
 		return "string"
+	case f.typ.Kind() == reflect.Bool:
+		return "boolean"
 	}
 	return "number"
 }

@@ -106,6 +106,7 @@ func TestSettingsAreTheContractNames(t *testing.T) {
 		"providers[].limits.concurrent": "0", "providers[].limits.requests_per_minute": "0", "providers[].limits.tokens_per_minute": "0",
 		"providers[].fallback": "", "retry.limit": "2", "retry.max_wait": "30s", "breaker.failures": "5", "breaker.pause": "30s",
 		"offline.delay": "0s", "system_prompt": "the embedded one", "log.level": "info", "log.format": "text",
+		"metrics.enabled": "true", "telemetry.content": "false",
 	}
 	got := make(map[string]string)
 	for _, s := range wiring.Settings() {

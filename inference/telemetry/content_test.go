@@ -17,7 +17,7 @@ import (
 const marker = "tangerine-7731"
 
 func secretive() (inference.Request, []testkit.Step, []testkit.Step) {
-	req := inference.Request{Model: "m", SessionID: "s1", Pack: contextpack.Pack{
+	req := inference.Request{Model: "m", SessionID: "s1", Resume: marker, Pack: contextpack.Pack{
 		Entries: []contextpack.Entry{
 			{Role: contextpack.RoleSystem, Content: "be terse " + marker, Kept: true},
 			{Role: contextpack.RoleUser, Content: "dropped " + marker},

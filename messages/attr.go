@@ -35,4 +35,5 @@ const (
 	AttrPhase     = "phase"
 	AttrActor     = "actor"
 	AttrStack     = "stack"
+	AttrTool      = "tool"
 )

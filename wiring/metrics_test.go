@@ -229,10 +229,11 @@ func TestNoTextOfAConversationLeaves(t *testing.T) {
 		require.Contains(t, logged.String(), "run ended")
 		require.NotContains(t, logged.String(), marker)
 		require.Len(t, spans.Ended(), 2)
-		told := ""
+		var list []string
 		for _, span := range spans.Ended() {
-			told += fmt.Sprintln(span.Name(), span.Attributes(), span.Events(), span.Status(), span.Resource())
+			list = append(list, fmt.Sprintln(span.Name(), span.Attributes(), span.Events(), span.Status(), span.Resource()))
 		}
+		told := strings.Join(list, "")
 		require.Contains(t, told, "s1", "a span names its session")
 		require.Equal(t, content, strings.Contains(told, marker))
 		require.NotContains(t, told, "not: ")

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
@@ -173,7 +174,7 @@ func TestSeriesAreBounded(t *testing.T) {
 		require.NotContains(t, series, "session-")
 		require.NotContains(t, series, "run-")
 		require.Less(t, len(series), 600)
-		require.True(t, strings.ToValidUTF8(series, "") == series)
+		require.True(t, utf8.ValidString(series), series)
 	}
 }
 

@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// maxGone is how many ids are remembered of actions that had to make room.
+const maxGone = 128
+
 // Tools is the status of the actions of a run: the newest state of each, published as a whole when it stands still or has waited
 // long enough, and only if it differs from what was published last. It tells no time that has gone by: a status that only says
 // that a second more has passed would never be the same twice.
@@ -97,7 +100,7 @@ func (t *Tools) makeRoom(limit int) {
 	for len(t.actions) > max(limit, 1) {
 		at := max(slices.IndexFunc(t.actions, func(a Action) bool { return a.Phase == PhaseCompleted }), 0)
 		gone := append(slices.Clip(t.gone), t.actions[at].ID)
-		t.gone = gone[max(len(gone)-max(limit, 1), 0):]
+		t.gone = gone[max(len(gone)-maxGone, 0):]
 		t.actions = slices.Delete(slices.Clone(t.actions), at, at+1)
 		t.omitted++
 	}

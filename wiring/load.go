@@ -296,6 +296,13 @@ func (f field) read(raw any) (any, string) {
 		}
 		return nil, "want a duration such as 500ms, 30s or 15m"
 	case "number":
+		if f.typ.Kind() == reflect.Float64 {
+			n, err := strconv.ParseFloat(fmt.Sprint(raw), 64)
+			if err != nil {
+				return nil, "want a number"
+			}
+			return n, ""
+		}
 		n, err := strconv.ParseInt(fmt.Sprint(raw), 10, strconv.IntSize)
 		if err != nil {
 			return nil, "want a whole number"

@@ -113,6 +113,33 @@ func TestMetricsTellWhatGoesOn(t *testing.T) {
 	require.NotContains(t, text, "correx_journal_appends", "what is not known is not told")
 }
 
+// A call that one of our own limits ended has timed out; one that a client gave up was canceled.
+func TestMetricsTellLimitsFromAborts(t *testing.T) {
+	t.Parallel()
+	cfg := config()
+	cfg.Retry.Limit, cfg.Runs.FirstTokenTimeout = 0, 100*time.Millisecond
+	provider := testkit.NewProvider(t, testkit.Script(testkit.HangUntilCancel()),
+		testkit.Script(testkit.Stream("shown"), testkit.HangUntilCancel()))
+	var edge *gateway.Gateway
+	var client *actors.Client
+	app := fxtest.New(t, wiring.Module(cfg), fx.NopLogger, quiet(), answeredBy(provider), fx.Populate(&client, &edge))
+	app.RequireStart()
+	defer app.RequireStop()
+	count := func(kind string) string {
+		return `gen_ai_client_operation_duration_seconds_count{error_type="` + kind +
+			`",gen_ai_operation_name="chat",gen_ai_provider_name="scripted"} 1`
+	}
+	_, err := client.Submit(t.Context(), messages.NewKey("s1"), &messages.SubmitTurn{Text: "hi"})
+	require.NoError(t, err)
+	shows(t, edge.Addr(), count("timeout"))
+	_, err = client.Submit(t.Context(), messages.NewKey("s2"), &messages.SubmitTurn{Text: "hi"})
+	require.NoError(t, err)
+	provider.ExpectCalls(2)
+	_, err = client.Abort(t.Context(), messages.NewKey("s2"), &messages.Abort{Scope: string(messages.AbortSession)})
+	require.NoError(t, err)
+	shows(t, edge.Addr(), count("timeout"), count("canceled"))
+}
+
 func TestMetricsCanBeSwitchedOff(t *testing.T) {
 	t.Parallel()
 	cfg := config()
@@ -229,10 +256,11 @@ func TestNoTextOfAConversationLeaves(t *testing.T) {
 		require.Contains(t, logged.String(), "run ended")
 		require.NotContains(t, logged.String(), marker)
 		require.Len(t, spans.Ended(), 2)
-		told := ""
+		var list []string
 		for _, span := range spans.Ended() {
-			told += fmt.Sprintln(span.Name(), span.Attributes(), span.Events(), span.Status(), span.Resource())
+			list = append(list, fmt.Sprintln(span.Name(), span.Attributes(), span.Events(), span.Status(), span.Resource()))
 		}
+		told := strings.Join(list, "")
 		require.Contains(t, told, "s1", "a span names its session")
 		require.Equal(t, content, strings.Contains(told, marker))
 		require.NotContains(t, told, "not: ")

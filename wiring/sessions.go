@@ -31,23 +31,27 @@ type directoryParams struct {
 	System    *kernel.System
 	Journal   persistence.Journal
 	Router    inference.Router
+	Routes    *route.Router
 	Slots     *slots.Slots
 	Log       *slog.Logger
 }
 
 func newDirectory(p directoryParams) (*directory.Directory, error) {
+	rules := p.Config.rules()
+	rules.ResumeEngines, rules.ServesModel = p.Config.engines(), p.Routes.Serves
 	deps := session.Deps{
 		Kernel:  p.System,
 		Journal: p.Journal,
 		Owner:   persistence.Owner{Node: node()},
-		Core:    p.Config.rules(),
+		Core:    rules,
 		Runner: runner.Deps{
-			Kernel:       p.System,
-			Router:       p.Router,
-			Counter:      tokenizer.For,
-			SystemPrompt: p.Config.SystemPrompt,
-			Limits:       p.Config.runLimits(),
-			Log:          p.Log,
+			Kernel:        p.System,
+			Router:        p.Router,
+			Counter:       tokenizer.For,
+			SystemPrompt:  p.Config.SystemPrompt,
+			AnswerReserve: p.Config.Conversation.AnswerReserve,
+			Limits:        p.Config.runLimits(),
+			Log:           p.Log,
 		},
 		Slots:      p.Slots,
 		Output:     session.OutputConfig{Keep: p.Config.Output.Keep, KeepBytes: session.DefaultKeepBytes},

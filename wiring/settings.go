@@ -142,6 +142,14 @@ func (f field) check(v any) string {
 		if low, _ := time.ParseDuration(f.min); v < low {
 			return "want at least " + f.min
 		}
+	case float64:
+		low, err := strconv.ParseFloat(f.min, 64)
+		if err == nil && !(v >= low) {
+			return "want at least " + f.min
+		}
+		if high, err := strconv.ParseFloat(f.max, 64); err == nil && v > high {
+			return "want at most " + f.max
+		}
 	case int, int64:
 		n := reflect.ValueOf(v).Int()
 		if low, err := strconv.ParseInt(f.min, 10, 64); err == nil && n < low {

@@ -141,6 +141,9 @@ func bodySamples() map[string]Body {
 			SessionID: "s1", Sequence: 1, RecordedAt: sampleTime, Event: json.RawMessage(`{"type":"stage_started","stage_id":"build"}`),
 		}}, Next: 1},
 		"stored_event": &StoredEvent{SessionID: "s1", Sequence: 1, RecordedAt: sampleTime, Event: json.RawMessage(`{"type":"workflow_completed"}`)},
+		"stages": &StagesPage{Stages: List[Stage]{{
+			StageID: "build", Summary: "built in 3 s", Outcome: "SUCCESS", Timestamp: sampleTime,
+		}}, Next: 1},
 		"context": &ContextPack{
 			Entries: List[ContextEntry]{{Layer: "L0", Role: "system", Content: "You are <the router>.", Tokens: 8, Kept: true, Reason: "never dropped"}},
 			Budget:  4096, Tokens: 8, Tokenizer: "o200k_base",

@@ -239,6 +239,7 @@ func DefaultConfig() Config {
 		Drain:   Drain{Timeout: 30 * time.Second},
 		Journal: Journal{Driver: DriverBolt},
 		OpenAI:  OpenAI{API: string(openai.APIChat), Model: fallbackModel},
+		Tools:   Tools{Timeout: 2 * time.Minute},
 		Log:     Log{Level: "info", Format: FormatText},
 		Metrics: Metrics{Enabled: true},
 		Version: "unknown",

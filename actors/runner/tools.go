@@ -50,11 +50,9 @@ type toolRun struct {
 	// rounds so far, and how many bytes the model is told of them.
 	rounds []inference.Round
 	bytes  int
-	// actions are all calls of the run, as last told.
-	actions []*messages.ToolAction
-	// byCall is the place of a call of the present batch in actions.
-	byCall map[int]int
-	told   time.Time
+	// earlier are the actions of the batches before; batch those of the present one by their calls, nil = not begun.
+	earlier, batch []*messages.ToolAction
+	told           time.Time
 	// exited are closed when no call of a batch is at work any more, also of one that was left behind.
 	exited []<-chan struct{}
 }
@@ -77,7 +75,7 @@ func (t *toolRun) carryOut(ctx context.Context, text string, asked []inference.T
 		calls[i] = tools.Call{ID: call.ID, Name: call.Name, Arguments: call.Arguments}
 	}
 	round := inference.Round{Text: text, Calls: asked}
-	t.byCall = make(map[int]int)
+	t.batch = make([]*messages.ToolAction, len(calls))
 	out := t.deps.Tools.Executor.Run(ctx, t.offered, calls, tools.Hooks{
 		Launch: t.launch,
 		Boundary: func(ctx context.Context) bool {
@@ -87,6 +85,7 @@ func (t *toolRun) carryOut(ctx context.Context, text string, asked []inference.T
 		Observe: t.observe,
 	})
 	t.exited = append(t.exited, out.Exited)
+	t.earlier, t.batch = t.actions(), nil
 	if out.Err != nil {
 		return out.Err
 	}
@@ -119,23 +118,19 @@ const updateEvery = 400 * time.Millisecond
 // observe tells the session what the calls do.
 func (t *toolRun) observe(u tools.Update) {
 	action := actionOf(u)
-	at, known := t.byCall[u.Index]
-	// The session keeps what it was told: the list is a new one each time.
-	t.actions = slices.Clone(t.actions)
-	if known {
-		action.Id = t.actions[at].GetId()
-		t.actions[at] = action
-	} else {
-		action.Id = fmt.Sprintf("%d.%d", len(t.rounds)+1, u.Index+1)
-		t.byCall[u.Index] = len(t.actions)
-		t.actions = append(t.actions, action)
-	}
+	action.Id = fmt.Sprintf("%d.%d", len(t.rounds)+1, u.Index+1)
+	t.batch[u.Index] = action
 	if u.Phase == tools.PhaseUpdated && time.Since(t.told) < updateEvery {
 		return
 	}
 	t.told = time.Now()
 	place := t.report.place()
-	t.report.tell(core.ToolsMoved{RunID: place.RunID, Attempt: place.Attempt, Actions: t.actions})
+	t.report.tell(core.ToolsMoved{RunID: place.RunID, Attempt: place.Attempt, Actions: t.actions()})
+}
+
+// actions are all calls of the run that have begun, in their order. The session keeps what it is told: the list is a new one.
+func (t *toolRun) actions() []*messages.ToolAction {
+	return slices.DeleteFunc(slices.Concat(t.earlier, t.batch), func(a *messages.ToolAction) bool { return a == nil })
 }
 
 // actionOf is what is shown of a call: never its arguments, and never what it gave.

@@ -20,8 +20,10 @@ func resuming() core.RunOrder {
 	o := order()
 	o.Turns = []contextpack.Turn{
 		{Role: contextpack.RoleBackground, Content: "long ago"},
-		{Role: messages.RoleUser, Content: "first"}, {Role: messages.RoleRouter, Content: "answer"},
-		{Role: messages.RoleUser, Content: "missed"}, {Role: messages.RoleUser, Content: "newest"},
+		{Role: messages.RoleUser, Content: "first"},
+		{Role: messages.RoleRouter, Content: "answer"},
+		{Role: messages.RoleUser, Content: "missed"},
+		{Role: messages.RoleUser, Content: "newest"},
 	}
 	o.Known, o.Resume, o.Engine = 3, &messages.ResumeToken{Engine: "big", Token: "t1"}, "big"
 	return o

@@ -80,6 +80,8 @@ func runOf(m *messages.DeliveryIntent) messages.RunID {
 		return body.StreamFinalize.GetRunId()
 	case *messages.DeliveryIntent_RouterResponse:
 		return body.RouterResponse.GetRunId()
+	case *messages.DeliveryIntent_ToolStatus:
+		return body.ToolStatus.GetRunId()
 	case *messages.DeliveryIntent_Notice:
 		return body.Notice.GetRunId()
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/correx/correx-actors/actors"
 	"github.com/correx/correx-actors/actors/session"
+	"github.com/correx/correx-actors/actors/slots"
 	"github.com/correx/correx-actors/inference/openai"
 	"github.com/correx/correx-actors/inference/route"
 	"github.com/correx/correx-actors/messages"
@@ -24,6 +25,8 @@ type keeper struct {
 	chat   *testkit.ScriptedProvider
 	router *route.Router
 	close  func()
+	// perBig limits the calls of big at once; 0 = no limit.
+	perBig int
 }
 
 // withKeeper runs scenario with a server that follows a script.
@@ -35,6 +38,9 @@ func withKeeper(t *testing.T, script []llmserver.Answer, scenario func(t *testin
 			k.open(t)
 		}
 		d.Runner.Router, d.Idle = k.router, time.Minute
+		if k.perBig > 0 {
+			d.Slots = slots.New(d.Kernel, slots.Config{Max: 9, PerProvider: map[string]int{"big": k.perBig}})
+		}
 		d.Core.ResumeEngines, d.Core.ServesModel = []string{"big"}, k.router.Serves
 	}, func(t *testing.T, c *crowd) {
 		defer k.close()
@@ -247,6 +253,21 @@ func TestExplicitTokenLeadsToItsEngineWhateverTheModel(t *testing.T) {
 		var failure *messages.Failure
 		require.ErrorAs(t, err, &failure)
 		require.Equal(t, string(messages.CodeInvalidField), failure.GetCode())
+	})
+}
+
+// A run that a token leads to an engine takes a slot of that engine, not of the one that its model would lead to.
+func TestExplicitTokenTakesASlotOfItsEngine(t *testing.T) {
+	withKeeper(t, says("1", "2", "3"), func(t *testing.T, k *keeper) {
+		k.perBig = 1
+		k.again()
+		k.say(named(2), "begin") // resp_1
+		k.submit(named(2), "busy")
+		_, err := k.client.Start(t.Context(), key, &messages.SessionConfig{Model: new("llama")})
+		require.NoError(t, err)
+		waits := k.submit(key, "a", on("resp_7"))
+		require.Equal(t, "queued", waits.GetDisposition())
+		require.Equal(t, "answered", k.end(key, waits.GetTurnId()).GetState())
 	})
 }
 

@@ -73,7 +73,7 @@ func (a Answer) Delta(cfg Config, text string, now time.Time) (Answer, Step) {
 // Timer takes a timer that was asked for. One of another generation is stale and does nothing.
 func (a Answer) Timer(cfg Config, generation uint64, now time.Time) (Answer, Step) {
 	var due bool
-	if a.pace, due = a.pace.fired(generation); a.ended || !due {
+	if a.pace, due = a.pace.fired(generation); !due {
 		return a, Step{}
 	}
 	return a.publish(cfg, now)
@@ -108,7 +108,7 @@ func (a Answer) Final(whole string) (Answer, Final) {
 	if !a.ended {
 		var rest string
 		a.screen, rest = a.screen.Close()
-		a.visible, a.ended = a.visible.Append(rest), true
+		a.visible, a.ended, a.pace = a.visible.Append(rest), true, a.pace.rest()
 	}
 	if whole != "" {
 		final.Text, final.Requests = media.Strip(whole)

@@ -2,6 +2,7 @@ package coalesce_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -103,13 +104,13 @@ func BenchmarkSnapshot(b *testing.B) {
 func BenchmarkTools(b *testing.B) {
 	cfg := coalesce.DefaultConfig()
 	for _, count := range []int{100, 1000, 10_000} {
-		b.Run(fmt.Sprint(count), func(b *testing.B) {
+		b.Run(strconv.Itoa(count), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				var tools coalesce.Tools
 				for i := range count {
 					now := start.Add(time.Duration(i) * 50 * time.Millisecond)
-					id := fmt.Sprint(i)
+					id := strconv.Itoa(i)
 					tools, _ = tools.Action(cfg, coalesce.Action{ID: id, Kind: coalesce.KindTool, Phase: coalesce.PhaseStarted}, now)
 					tools, _ = tools.Action(cfg, coalesce.Action{ID: id, Kind: coalesce.KindTool, Phase: coalesce.PhaseCompleted, OK: true}, now)
 				}

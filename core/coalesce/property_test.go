@@ -1,7 +1,7 @@
 package coalesce_test
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -148,7 +148,7 @@ func TestToolStatusIsTheNewestStateOfEachAction(t *testing.T) {
 				take(step)
 			}
 			a := coalesce.Action{
-				ID: fmt.Sprint(rapid.IntRange(0, 7).Draw(t, "id")), Kind: coalesce.KindTool,
+				ID: strconv.Itoa(rapid.IntRange(0, 7).Draw(t, "id")), Kind: coalesce.KindTool,
 				Title: rapid.SampledFrom([]string{"x", "y"}).Draw(t, "title"),
 				Phase: rapid.SampledFrom([]coalesce.Phase{"started", "updated", "completed"}).Draw(t, "phase"),
 			}

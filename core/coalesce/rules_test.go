@@ -132,11 +132,12 @@ func (s *answerScript) run(t *testing.T, d *datadriven.TestData) string {
 	case "final":
 		var final coalesce.Final
 		s.answer, final = s.answer.Final(a.text(t, d.Input))
-		out := fmt.Sprintf("final %s streamed=%t\n", quoted(final.Text), final.Streamed)
+		var out strings.Builder
+		fmt.Fprintf(&out, "final %s streamed=%t\n", quoted(final.Text), final.Streamed)
 		for _, r := range final.Requests {
-			out += fmt.Sprintf("send %q (%s)\n", r.Path, r.Source)
+			fmt.Fprintf(&out, "send %q (%s)\n", r.Path, r.Source)
 		}
-		return out
+		return out.String()
 	default:
 		d.Fatalf(t, "unknown command %q", d.Cmd)
 	}
@@ -204,32 +205,34 @@ func status(s *coalesce.Status) string {
 	if s == nil {
 		return ""
 	}
-	out := "snapshot"
+	var out strings.Builder
 	if s.Final {
-		out = "final"
+		out.WriteString("final")
+	} else {
+		out.WriteString("snapshot")
 	}
 	if s.Omitted > 0 {
-		out += fmt.Sprintf(", %d omitted", s.Omitted)
+		fmt.Fprintf(&out, ", %d omitted", s.Omitted)
 	}
-	out += "\n"
+	out.WriteString("\n")
 	for _, a := range s.Actions {
-		out += fmt.Sprintf("  %s %s %s", a.ID, a.Kind, a.Phase)
+		fmt.Fprintf(&out, "  %s %s %s", a.ID, a.Kind, a.Phase)
 		if a.Phase == coalesce.PhaseCompleted {
-			out += fmt.Sprintf(" ok=%t", a.OK)
+			fmt.Fprintf(&out, " ok=%t", a.OK)
 		}
 		if a.Cut {
-			out += " cut"
+			out.WriteString(" cut")
 		}
 		if a.Parent != "" {
-			out += " in " + a.Parent
+			out.WriteString(" in " + a.Parent)
 		}
 		if a.Title != "" {
-			out += " " + strconv.Quote(a.Title)
+			fmt.Fprintf(&out, " %q", a.Title)
 		}
 		if f := a.Failure; f != nil {
-			out += fmt.Sprintf(" failure %s %q exit %d", f.ErrorType, f.Message, *f.ExitCode)
+			fmt.Fprintf(&out, " failure %s %q exit %d", f.ErrorType, f.Message, *f.ExitCode)
 		}
-		out += "\n"
+		out.WriteString("\n")
 	}
-	return out
+	return out.String()
 }

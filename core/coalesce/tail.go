@@ -58,12 +58,12 @@ func runeStart(text string, at int) int {
 }
 
 // apart says whether two neighbors surely belong to two characters. What joins depends on more than two of them only behind
-// marks, joiners and emoji modifiers, so nothing is sure behind those.
+// joiners and marks (emoji of many parts, conjuncts of Indic scripts), so nothing is sure behind those.
 func apart(left, right rune) bool {
 	if left < utf8.RuneSelf && right < utf8.RuneSelf {
 		return left != '\r' || right != '\n'
 	}
-	if unicode.In(left, unicode.M, unicode.Cf) || left >= 0x1F3FB && left <= 0x1F3FF {
+	if unicode.In(left, unicode.M, unicode.Cf) {
 		return false
 	}
 	return uniseg.GraphemeClusterCount(string([]rune{left, right})) == 2

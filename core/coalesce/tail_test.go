@@ -15,18 +15,21 @@ import (
 // tail cuts as the rule says it: all characters from the beginning, and of them as many last ones as fit.
 func tail(text string, limit int) string {
 	for len(text) > limit {
-		cluster, rest, _, _ := uniseg.FirstGraphemeClusterInString(text, -1)
-		_ = cluster
-		text = rest
+		_, text, _, _ = uniseg.FirstGraphemeClusterInString(text, -1)
 	}
 	return text
 }
 
-func texts() *rapid.Generator[string] {
-	piece := rapid.SampledFrom([]string{
+// characters of one and of many code points, and code points that join what stands beside them.
+func characters() []string {
+	return []string{
 		"a", "b ", "\n", "\r\n", "\r", "é", "e\u0301", "\u0301", "図", "한국", "\u1112\u1161\u11ab", "🇩🇪", "🇩", "🇪🇺🇫", "👩‍👩‍👧‍👦", "👍🏽", "🏽",
 		"\u200d", "👩", "क्षि", "क", "\u094d", "नी", "ก็", "\ufe0f", "✈️", "\u0600", "ا", "\u00ad", "\ufeff", "1️⃣",
-	})
+	}
+}
+
+func texts() *rapid.Generator[string] {
+	piece := rapid.SampledFrom(characters())
 	return rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(piece, 0, 40).Draw(t, "pieces"), "") })
 }
 
@@ -37,6 +40,14 @@ func TestTailIsCutBetweenCharacters(t *testing.T) {
 		limit := rapid.IntRange(0, len(text)+1).Draw(t, "limit")
 		require.Equal(t, tail(text, limit), coalesce.Tail(text, limit), "%q", text)
 	})
+}
+
+func TestTailIsRightAtEveryByte(t *testing.T) {
+	t.Parallel()
+	text := strings.Join(characters(), "") + strings.Join(characters(), "x")
+	for limit := range len(text) + 1 {
+		require.Equal(t, tail(text, limit), coalesce.Tail(text, limit), "%d", limit)
+	}
 }
 
 // Scenario 124: whatever comes, the end is kept, is valid, and is no longer than it may be.

@@ -109,7 +109,7 @@ func (t *Tools) makeRoom(limit int) {
 // Timer takes a timer that was asked for. One of another generation is stale and does nothing.
 func (t Tools) Timer(cfg Config, generation uint64, now time.Time) (Tools, ToolStep) {
 	var due bool
-	if t.pace, due = t.pace.fired(generation); t.ended || !due {
+	if t.pace, due = t.pace.fired(generation); !due {
 		return t, ToolStep{}
 	}
 	return t.publish(cfg, now)

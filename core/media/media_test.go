@@ -86,7 +86,7 @@ func twin(answer string) (string, []string) {
 		}
 		dropped = true
 		path = strings.TrimSpace(path)
-		if n := len(path); n > 1 && path[0] == path[n-1] && strings.Contains("`'\"", path[:1]) {
+		if n := len(path); n > 1 && path[0] == path[n-1] && strings.IndexByte("`'\"", path[0]) >= 0 {
 			path = path[1 : n-1]
 		}
 		known := false
@@ -204,12 +204,21 @@ func TestW29RequestsOfAnAnswerAreBounded(t *testing.T) {
 func TestW51FilesOfFailedActionsAreNotSent(t *testing.T) {
 	t.Parallel()
 	changes := []media.Change{
-		{Path: "a.PNG", Kind: "added"}, {Path: "a.txt", Kind: "added"}, {Path: "b.jpg", Kind: "deleted"}, {Path: "c.heif", Kind: "modified"},
-		{Path: "a.PNG", Kind: "modified"}, {Path: "png", Kind: "added"}, {Path: " ", Kind: "added"}, {Path: "d.gif", Kind: "remove"},
+		{Path: "a.PNG", Kind: "added"},
+		{Path: "a.txt", Kind: "added"},
+		{Path: "b.jpg", Kind: "deleted"},
+		{Path: "c.heif", Kind: "modified"},
+		{Path: "a.PNG", Kind: "modified"},
+		{Path: "png", Kind: "added"},
+		{Path: " ", Kind: "added"},
+		{Path: "d.gif", Kind: "remove"},
 	}
 	files := []media.Request{
-		{Path: "r/report.pdf", Source: media.SourceDirective}, {Path: "r/report.pdf", Name: "report.pdf"}, {Path: "r/report.pdf", Name: "other.pdf"},
-		{Path: ""}, {Path: "made.svg", Source: media.SourceGenerated},
+		{Path: "r/report.pdf", Source: media.SourceDirective},
+		{Path: "r/report.pdf", Name: "report.pdf"},
+		{Path: "r/report.pdf", Name: "other.pdf"},
+		{Path: ""},
+		{Path: "made.svg", Source: media.SourceGenerated},
 	}
 	failed := media.Wishes{}.Add(media.Outcome{OK: false, Files: files, Changes: changes})
 	require.Equal(t, media.Wishes{}, failed)
@@ -217,7 +226,8 @@ func TestW51FilesOfFailedActionsAreNotSent(t *testing.T) {
 	wishes := failed.Add(media.Outcome{OK: true, Files: files, Changes: changes})
 	require.Equal(t, []string{"a.PNG", "c.heif"}, paths(wishes.Generated))
 	require.Equal(t, []media.Request{
-		{Path: "r/report.pdf", Source: media.SourceTool}, {Path: "r/report.pdf", Name: "other.pdf", Source: media.SourceTool},
+		{Path: "r/report.pdf", Source: media.SourceTool},
+		{Path: "r/report.pdf", Name: "other.pdf", Source: media.SourceTool},
 		{Path: "made.svg", Source: media.SourceGenerated},
 	}, wishes.Tools)
 	require.Equal(t, wishes, wishes.Add(media.Outcome{OK: true, Files: files, Changes: changes}), "each once")

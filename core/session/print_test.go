@@ -60,7 +60,7 @@ func printRecord(record messages.LedgerRecord) string {
 		return "run_suspended " + r.GetRunId()
 	case *messages.RunEnded:
 		return fmt.Sprintf("run_ended %s %v %s, items %d-%d%s", r.GetRunId(), r.GetTurnIds(), r.GetOutcome(), r.GetFirstSeq(), r.GetFinalSeq(),
-			list(", notes of ", r.GetSteeredTurnIds())+text(", resume ", r.GetResume().GetToken())+text(" of ", r.GetResumeLineage()))
+			list(", notes of ", r.GetSteeredTurnIds())+text(", resume ", r.GetResume().GetToken())+text(" of ", r.GetResumeLineage())+flag(", resume lost", r.GetResumeLost()))
 	case *messages.TurnEnded:
 		return fmt.Sprintf("turn_ended %s %s, item %d%s", r.GetTurnId(), r.GetState(), r.GetSeq(), text(", ", r.GetReason()))
 	case *messages.AbortRequested:
@@ -129,7 +129,7 @@ func printEffect(effect session.Effect) string {
 		last := e.Order.Turns[len(e.Order.Turns)-1]
 		return fmt.Sprintf("effect  start_run %s attempt %d %v, model %q, event %d, history %d ending with %q%s", e.Order.RunID, e.Order.Attempt,
 			e.Order.TurnIDs, e.Order.Model, e.Order.Router.EventSequence, len(e.Order.Turns), last.Content,
-			text(", resumes ", e.Order.Resume.GetToken()))
+			printResume(e.Order))
 	case session.AskSlot:
 		return fmt.Sprintf("effect  ask_slot %s model %q%s%s", e.RunID, e.Needs.Model, text(", lease ", e.Needs.Lease), flag(", interrupts", e.Needs.Interrupts))
 	case session.DropSlot:
@@ -284,6 +284,13 @@ func printHistory(s session.State) string {
 		fmt.Fprintf(&b, "%s %q%s\n", turn.Role, turn.Content, partial)
 	}
 	return b.String()
+}
+
+func printResume(order session.RunOrder) string {
+	if order.Resume == nil {
+		return ""
+	}
+	return fmt.Sprintf(", resumes %s after %d", order.Resume.GetToken(), order.Known) + text(", on ", order.Engine)
 }
 
 func printFinals(finals []*messages.RunEnded) string {

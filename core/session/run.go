@@ -250,12 +250,10 @@ func (d *draft) end(e ending) {
 		SteeredTurnIds: steered,
 		Streamed:       d.s.Live.Streamed,
 	}
-	switch token, lineage := d.resume(run.Turns); {
-	case e.resume == nil: // a lost token of the turn alone is none that the session has
-		stored := d.s.Ledger.Resume.Token
-		record.ResumeLost = e.resumeLost && token != nil && stored != nil && intake.Same(token, stored)
-	default:
+	if token, lineage := d.resume(run.Turns); e.resume != nil {
 		record.Resume, record.ResumeLineage = e.resume, intake.Continue(lineage, e.resume).Lineage
+	} else if stored := d.s.Ledger.Resume.Token; token != nil && stored != nil {
+		record.ResumeLost = e.resumeLost && intake.Same(token, stored) // the turn's own token is none that the session has
 	}
 	items := d.closing(run, record, e)
 	record.FinalSeq = d.s.Live.NextSeq + uint64(len(items)) - 1

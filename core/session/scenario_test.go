@@ -177,6 +177,7 @@ func finish(t *testing.T, d *datadriven.TestData, run string, attempt uint32) se
 	if d.HasArg("resume") {
 		c.Resume = &messages.ResumeToken{Engine: "codex", Token: str(d, "resume")}
 	}
+	c.ResumeLost = d.HasArg("lost")
 	if d.HasArg("tokens") {
 		n := uint64(number(t, d, "tokens"))
 		c.Usage = &messages.Usage{InputTokens: &n, OutputTokens: &n, Source: string(messages.UsageReported)}
@@ -256,6 +257,10 @@ func (s *scenario) config(t *testing.T, d *datadriven.TestData) string {
 	}
 	if d.HasArg("engine") {
 		s.cfg.ResumeEngines = []string{str(d, "engine")}
+	}
+	if d.HasArg("serves") {
+		only := str(d, "serves")
+		s.cfg.ServesModel = func(_, model string) bool { return model == only }
 	}
 	if d.HasArg("queue") {
 		s.cfg.QueueMode = messages.QueueMode(str(d, "queue"))

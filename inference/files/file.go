@@ -62,14 +62,27 @@ func (f *File) Close() {
 
 // openFile opens the file at a path inside the root, if it may be sent.
 func openFile(root *os.Root, path string, limit int64) (*File, Reason) {
-	// Looked at before it is opened, since opening a device may do something. What is decided is decided on the open file.
+	if reason := look(root, path); reason != "" {
+		return nil, reason
+	}
+	return take(root, path, limit)
+}
+
+// look is before take because opening a device may do something. It decides nothing in favor of a file: what it saw may be gone.
+func look(root *os.Root, path string) Reason {
 	info, err := root.Stat(path)
-	if err != nil {
-		return nil, reasonOf(err)
+	switch {
+	case err != nil:
+		return reasonOf(err)
+	case !info.Mode().IsRegular():
+		return ReasonNotRegular
+	default:
+		return ""
 	}
-	if !info.Mode().IsRegular() {
-		return nil, ReasonNotRegular
-	}
+}
+
+// take opens a path, whatever stands there by now, and decides on what it has opened.
+func take(root *os.Root, path string, limit int64) (*File, Reason) {
 	// Not blocking: a pipe that came into its place would wait for a writer.
 	file, err := root.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

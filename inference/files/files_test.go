@@ -165,6 +165,7 @@ func TestTheSameFileIsSentOnce(t *testing.T) {
 		{Path: "a.png", Source: media.SourceDirective},
 		{Path: "d/a.png", Caption: "look", Source: media.SourceTool},
 		{Path: "d/a.png", Source: media.SourceGenerated},
+		{Path: "d/a.png", Name: "made.png", Source: media.SourceGenerated},
 	})
 	defer set.Close()
 	require.Len(t, set.Files, 3)
@@ -173,7 +174,7 @@ func TestTheSameFileIsSentOnce(t *testing.T) {
 	require.Equal(t, "a.png", set.Files[1].Name)
 	require.Equal(t, "image/png", set.Files[1].MediaType)
 	require.Equal(t, "look", set.Files[2].Request.Caption)
-	require.Len(t, set.Dropped, 3)
+	require.Len(t, set.Dropped, 4, "a tool that made what is sent anyway adds nothing")
 	for _, d := range set.Dropped {
 		require.Equal(t, files.ReasonRepeated, d.Reason)
 	}

@@ -103,8 +103,8 @@ func namesOf(dir string) []string {
 	var names []string
 	if name, err := filepath.Abs(dir); err == nil {
 		names = append(names, name)
-		if real, err := filepath.EvalSymlinks(name); err == nil && real != name {
-			names = append(names, real)
+		if resolved, err := filepath.EvalSymlinks(name); err == nil && resolved != name {
+			names = append(names, resolved)
 		}
 	}
 	return names

@@ -561,7 +561,9 @@ type RunEnded struct {
 	// Resume_lineage names what resume continues: engines that give a new token for each answer continue one lineage.
 	ResumeLineage string `protobuf:"bytes,15,opt,name=resume_lineage,json=resumeLineage,proto3" json:"resume_lineage,omitempty"`
 	// Resume_lost: the token that the run resumed leads nowhere any more; without a new one the session forgets it.
-	ResumeLost    bool `protobuf:"varint,16,opt,name=resume_lost,json=resumeLost,proto3" json:"resume_lost,omitempty"`
+	ResumeLost bool `protobuf:"varint,16,opt,name=resume_lost,json=resumeLost,proto3" json:"resume_lost,omitempty"`
+	// Spent_tokens is what all calls of the run used, as reported or else as estimated; 0 = nobody could say.
+	SpentTokens   uint64 `protobuf:"varint,17,opt,name=spent_tokens,json=spentTokens,proto3" json:"spent_tokens,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -706,6 +708,13 @@ func (x *RunEnded) GetResumeLost() bool {
 		return x.ResumeLost
 	}
 	return false
+}
+
+func (x *RunEnded) GetSpentTokens() uint64 {
+	if x != nil {
+		return x.SpentTokens
+	}
+	return 0
 }
 
 // TurnEnded ends a turn that no run took.
@@ -1282,17 +1291,82 @@ func (x *LedgerCheckpoint) GetActiveLaunched() bool {
 	return false
 }
 
+// CheckpointPart is a piece of a LedgerCheckpoint that is too large for one record: the bytes of all parts, in order, are it. The
+// parts of one checkpoint are in one append, the first of them in its place.
+type CheckpointPart struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Part counts from 1 to parts.
+	Part          uint32 `protobuf:"varint,1,opt,name=part,proto3" json:"part,omitempty"`
+	Parts         uint32 `protobuf:"varint,2,opt,name=parts,proto3" json:"parts,omitempty"`
+	Data          []byte `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckpointPart) Reset() {
+	*x = CheckpointPart{}
+	mi := &file_correx_v1_ledger_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckpointPart) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckpointPart) ProtoMessage() {}
+
+func (x *CheckpointPart) ProtoReflect() protoreflect.Message {
+	mi := &file_correx_v1_ledger_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckpointPart.ProtoReflect.Descriptor instead.
+func (*CheckpointPart) Descriptor() ([]byte, []int) {
+	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *CheckpointPart) GetPart() uint32 {
+	if x != nil {
+		return x.Part
+	}
+	return 0
+}
+
+func (x *CheckpointPart) GetParts() uint32 {
+	if x != nil {
+		return x.Parts
+	}
+	return 0
+}
+
+func (x *CheckpointPart) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
 // WaitingEntry is one or more turns that one run will answer, the leading one first.
 type WaitingEntry struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	TurnIds       []string               `protobuf:"bytes,1,rep,name=turn_ids,json=turnIds,proto3" json:"turn_ids,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	TurnIds []string               `protobuf:"bytes,1,rep,name=turn_ids,json=turnIds,proto3" json:"turn_ids,omitempty"`
+	// Joined_at is when the last followup joined; absent for other entries.
+	JoinedAt      *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=joined_at,json=joinedAt,proto3" json:"joined_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *WaitingEntry) Reset() {
 	*x = WaitingEntry{}
-	mi := &file_correx_v1_ledger_proto_msgTypes[16]
+	mi := &file_correx_v1_ledger_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1304,7 +1378,7 @@ func (x *WaitingEntry) String() string {
 func (*WaitingEntry) ProtoMessage() {}
 
 func (x *WaitingEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_ledger_proto_msgTypes[16]
+	mi := &file_correx_v1_ledger_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1317,12 +1391,19 @@ func (x *WaitingEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitingEntry.ProtoReflect.Descriptor instead.
 func (*WaitingEntry) Descriptor() ([]byte, []int) {
-	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{16}
+	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *WaitingEntry) GetTurnIds() []string {
 	if x != nil {
 		return x.TurnIds
+	}
+	return nil
+}
+
+func (x *WaitingEntry) GetJoinedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.JoinedAt
 	}
 	return nil
 }
@@ -1376,7 +1457,7 @@ const file_correx_v1_ledger_proto_rawDesc = "" +
 	"\vlaunched_at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"launchedAt\"%\n" +
 	"\fRunSuspended\x12\x15\n" +
-	"\x06run_id\x18\x01 \x01(\tR\x05runId\"\xb0\x04\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\"\xd3\x04\n" +
 	"\bRunEnded\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x19\n" +
 	"\bturn_ids\x18\x02 \x03(\tR\aturnIds\x12\x18\n" +
@@ -1395,7 +1476,8 @@ const file_correx_v1_ledger_proto_rawDesc = "" +
 	"\x06resume\x18\x0e \x01(\v2\x16.correx.v1.ResumeTokenR\x06resume\x12%\n" +
 	"\x0eresume_lineage\x18\x0f \x01(\tR\rresumeLineage\x12\x1f\n" +
 	"\vresume_lost\x18\x10 \x01(\bR\n" +
-	"resumeLost\"\x9b\x01\n" +
+	"resumeLost\x12!\n" +
+	"\fspent_tokens\x18\x11 \x01(\x04R\vspentTokens\"\x9b\x01\n" +
 	"\tTurnEnded\x12\x17\n" +
 	"\aturn_id\x18\x01 \x01(\tR\x06turnId\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x16\n" +
@@ -1442,9 +1524,14 @@ const file_correx_v1_ledger_proto_rawDesc = "" +
 	"\tspent_day\x18\x13 \x01(\x03R\bspentDay\x12!\n" +
 	"\fspent_tokens\x18\x14 \x01(\x04R\vspentTokens\x12$\n" +
 	"\x0eresume_turn_id\x18\x15 \x01(\tR\fresumeTurnId\x12'\n" +
-	"\x0factive_launched\x18\x16 \x01(\bR\x0eactiveLaunched\")\n" +
+	"\x0factive_launched\x18\x16 \x01(\bR\x0eactiveLaunched\"N\n" +
+	"\x0eCheckpointPart\x12\x12\n" +
+	"\x04part\x18\x01 \x01(\rR\x04part\x12\x14\n" +
+	"\x05parts\x18\x02 \x01(\rR\x05parts\x12\x12\n" +
+	"\x04data\x18\x03 \x01(\fR\x04data\"b\n" +
 	"\fWaitingEntry\x12\x19\n" +
-	"\bturn_ids\x18\x01 \x03(\tR\aturnIdsB3Z1github.com/correx/correx-actors/messages;messagesb\x06proto3"
+	"\bturn_ids\x18\x01 \x03(\tR\aturnIds\x127\n" +
+	"\tjoined_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\bjoinedAtB3Z1github.com/correx/correx-actors/messages;messagesb\x06proto3"
 
 var (
 	file_correx_v1_ledger_proto_rawDescOnce sync.Once
@@ -1458,7 +1545,7 @@ func file_correx_v1_ledger_proto_rawDescGZIP() []byte {
 	return file_correx_v1_ledger_proto_rawDescData
 }
 
-var file_correx_v1_ledger_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_correx_v1_ledger_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_correx_v1_ledger_proto_goTypes = []any{
 	(*SessionConfigured)(nil),     // 0: correx.v1.SessionConfigured
 	(*TurnAdmitted)(nil),          // 1: correx.v1.TurnAdmitted
@@ -1476,46 +1563,48 @@ var file_correx_v1_ledger_proto_goTypes = []any{
 	(*FinalsAcked)(nil),           // 13: correx.v1.FinalsAcked
 	(*Final)(nil),                 // 14: correx.v1.Final
 	(*LedgerCheckpoint)(nil),      // 15: correx.v1.LedgerCheckpoint
-	(*WaitingEntry)(nil),          // 16: correx.v1.WaitingEntry
-	(*SessionConfig)(nil),         // 17: correx.v1.SessionConfig
-	(*Turn)(nil),                  // 18: correx.v1.Turn
-	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
-	(*Usage)(nil),                 // 20: correx.v1.Usage
-	(*Failure)(nil),               // 21: correx.v1.Failure
-	(*ResumeToken)(nil),           // 22: correx.v1.ResumeToken
-	(*HistoryEntry)(nil),          // 23: correx.v1.HistoryEntry
+	(*CheckpointPart)(nil),        // 16: correx.v1.CheckpointPart
+	(*WaitingEntry)(nil),          // 17: correx.v1.WaitingEntry
+	(*SessionConfig)(nil),         // 18: correx.v1.SessionConfig
+	(*Turn)(nil),                  // 19: correx.v1.Turn
+	(*timestamppb.Timestamp)(nil), // 20: google.protobuf.Timestamp
+	(*Usage)(nil),                 // 21: correx.v1.Usage
+	(*Failure)(nil),               // 22: correx.v1.Failure
+	(*ResumeToken)(nil),           // 23: correx.v1.ResumeToken
+	(*HistoryEntry)(nil),          // 24: correx.v1.HistoryEntry
 }
 var file_correx_v1_ledger_proto_depIdxs = []int32{
-	17, // 0: correx.v1.SessionConfigured.config:type_name -> correx.v1.SessionConfig
-	18, // 1: correx.v1.TurnAdmitted.turn:type_name -> correx.v1.Turn
-	19, // 2: correx.v1.TurnReturned.returned_at:type_name -> google.protobuf.Timestamp
-	19, // 3: correx.v1.TurnInjected.steered_at:type_name -> google.protobuf.Timestamp
-	19, // 4: correx.v1.SlotAwaited.awaited_at:type_name -> google.protobuf.Timestamp
-	19, // 5: correx.v1.RunStarted.started_at:type_name -> google.protobuf.Timestamp
-	19, // 6: correx.v1.ToolsLaunched.launched_at:type_name -> google.protobuf.Timestamp
-	20, // 7: correx.v1.RunEnded.usage:type_name -> correx.v1.Usage
-	21, // 8: correx.v1.RunEnded.error:type_name -> correx.v1.Failure
-	19, // 9: correx.v1.RunEnded.ended_at:type_name -> google.protobuf.Timestamp
-	22, // 10: correx.v1.RunEnded.resume:type_name -> correx.v1.ResumeToken
-	19, // 11: correx.v1.TurnEnded.ended_at:type_name -> google.protobuf.Timestamp
-	19, // 12: correx.v1.AbortRequested.requested_at:type_name -> google.protobuf.Timestamp
-	19, // 13: correx.v1.SessionAlive.at:type_name -> google.protobuf.Timestamp
+	18, // 0: correx.v1.SessionConfigured.config:type_name -> correx.v1.SessionConfig
+	19, // 1: correx.v1.TurnAdmitted.turn:type_name -> correx.v1.Turn
+	20, // 2: correx.v1.TurnReturned.returned_at:type_name -> google.protobuf.Timestamp
+	20, // 3: correx.v1.TurnInjected.steered_at:type_name -> google.protobuf.Timestamp
+	20, // 4: correx.v1.SlotAwaited.awaited_at:type_name -> google.protobuf.Timestamp
+	20, // 5: correx.v1.RunStarted.started_at:type_name -> google.protobuf.Timestamp
+	20, // 6: correx.v1.ToolsLaunched.launched_at:type_name -> google.protobuf.Timestamp
+	21, // 7: correx.v1.RunEnded.usage:type_name -> correx.v1.Usage
+	22, // 8: correx.v1.RunEnded.error:type_name -> correx.v1.Failure
+	20, // 9: correx.v1.RunEnded.ended_at:type_name -> google.protobuf.Timestamp
+	23, // 10: correx.v1.RunEnded.resume:type_name -> correx.v1.ResumeToken
+	20, // 11: correx.v1.TurnEnded.ended_at:type_name -> google.protobuf.Timestamp
+	20, // 12: correx.v1.AbortRequested.requested_at:type_name -> google.protobuf.Timestamp
+	20, // 13: correx.v1.SessionAlive.at:type_name -> google.protobuf.Timestamp
 	8,  // 14: correx.v1.Final.run:type_name -> correx.v1.RunEnded
-	17, // 15: correx.v1.LedgerCheckpoint.config:type_name -> correx.v1.SessionConfig
-	18, // 16: correx.v1.LedgerCheckpoint.open_turns:type_name -> correx.v1.Turn
+	18, // 15: correx.v1.LedgerCheckpoint.config:type_name -> correx.v1.SessionConfig
+	19, // 16: correx.v1.LedgerCheckpoint.open_turns:type_name -> correx.v1.Turn
 	5,  // 17: correx.v1.LedgerCheckpoint.active:type_name -> correx.v1.RunStarted
-	23, // 18: correx.v1.LedgerCheckpoint.history:type_name -> correx.v1.HistoryEntry
+	24, // 18: correx.v1.LedgerCheckpoint.history:type_name -> correx.v1.HistoryEntry
 	14, // 19: correx.v1.LedgerCheckpoint.finals:type_name -> correx.v1.Final
-	19, // 20: correx.v1.LedgerCheckpoint.last_time:type_name -> google.protobuf.Timestamp
-	16, // 21: correx.v1.LedgerCheckpoint.waiting:type_name -> correx.v1.WaitingEntry
-	19, // 22: correx.v1.LedgerCheckpoint.last_followup:type_name -> google.protobuf.Timestamp
-	18, // 23: correx.v1.LedgerCheckpoint.active_injected:type_name -> correx.v1.Turn
-	22, // 24: correx.v1.LedgerCheckpoint.resume:type_name -> correx.v1.ResumeToken
-	25, // [25:25] is the sub-list for method output_type
-	25, // [25:25] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	20, // 20: correx.v1.LedgerCheckpoint.last_time:type_name -> google.protobuf.Timestamp
+	17, // 21: correx.v1.LedgerCheckpoint.waiting:type_name -> correx.v1.WaitingEntry
+	20, // 22: correx.v1.LedgerCheckpoint.last_followup:type_name -> google.protobuf.Timestamp
+	19, // 23: correx.v1.LedgerCheckpoint.active_injected:type_name -> correx.v1.Turn
+	23, // 24: correx.v1.LedgerCheckpoint.resume:type_name -> correx.v1.ResumeToken
+	20, // 25: correx.v1.WaitingEntry.joined_at:type_name -> google.protobuf.Timestamp
+	26, // [26:26] is the sub-list for method output_type
+	26, // [26:26] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_correx_v1_ledger_proto_init() }
@@ -1530,7 +1619,7 @@ func file_correx_v1_ledger_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_correx_v1_ledger_proto_rawDesc), len(file_correx_v1_ledger_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   17,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -45,6 +45,7 @@ var registrations = []registration{
 	{"output_reserved", 1, StreamLedger, func() proto.Message { return new(OutputReserved) }},
 	{"session_alive", 1, StreamLedger, func() proto.Message { return new(SessionAlive) }},
 	{"finals_acked", 1, StreamLedger, func() proto.Message { return new(FinalsAcked) }},
+	{"checkpoint_part", 1, StreamLedger, func() proto.Message { return new(CheckpointPart) }},
 	{"ledger_checkpoint", 1, StreamLedger, func() proto.Message { return new(LedgerCheckpoint) }},
 }
 

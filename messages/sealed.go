@@ -89,6 +89,7 @@ func (*AbortRequested) isLedgerRecord()    {}
 func (*OutputReserved) isLedgerRecord()    {}
 func (*SessionAlive) isLedgerRecord()      {}
 func (*FinalsAcked) isLedgerRecord()       {}
+func (*CheckpointPart) isLedgerRecord()    {}
 func (*LedgerCheckpoint) isLedgerRecord()  {}
 
 func (*StartSession) isCommand() {}

@@ -508,7 +508,9 @@ type Turn struct {
 	Attachments []*Attachment          `protobuf:"bytes,11,rep,name=attachments,proto3" json:"attachments,omitempty"`
 	AcceptedAt  *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=accepted_at,json=acceptedAt,proto3" json:"accepted_at,omitempty"`
 	// True: it carries the result of an async task or of a delegated agent; it is never merged.
-	TaskResult    bool `protobuf:"varint,13,opt,name=task_result,json=taskResult,proto3" json:"task_result,omitempty"`
+	TaskResult bool `protobuf:"varint,13,opt,name=task_result,json=taskResult,proto3" json:"task_result,omitempty"`
+	// Wait_reason is why it waits although it was meant for the active run; empty = it waits its turn.
+	WaitReason    string `protobuf:"bytes,14,opt,name=wait_reason,json=waitReason,proto3" json:"wait_reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -632,6 +634,13 @@ func (x *Turn) GetTaskResult() bool {
 		return x.TaskResult
 	}
 	return false
+}
+
+func (x *Turn) GetWaitReason() string {
+	if x != nil {
+		return x.WaitReason
+	}
+	return ""
 }
 
 // TurnStatus answers get_turn and is the value of the journal's turn index.
@@ -1680,7 +1689,7 @@ const file_correx_v1_types_proto_rawDesc = "" +
 	"\acontent\x18\x02 \x01(\tR\acontent\x128\n" +
 	"\ttimestamp\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\ttimestamp\x12\x18\n" +
 	"\apartial\x18\x04 \x01(\bR\apartial\x12\x17\n" +
-	"\aturn_id\x18\x05 \x01(\tR\x06turnId\"\xbe\x03\n" +
+	"\aturn_id\x18\x05 \x01(\tR\x06turnId\"\xdf\x03\n" +
 	"\x04Turn\x12\x17\n" +
 	"\aturn_id\x18\x01 \x01(\tR\x06turnId\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x12\n" +
@@ -1698,7 +1707,9 @@ const file_correx_v1_types_proto_rawDesc = "" +
 	"\vaccepted_at\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"acceptedAt\x12\x1f\n" +
 	"\vtask_result\x18\r \x01(\bR\n" +
-	"taskResult\"\x87\x03\n" +
+	"taskResult\x12\x1f\n" +
+	"\vwait_reason\x18\x0e \x01(\tR\n" +
+	"waitReason\"\x87\x03\n" +
 	"\n" +
 	"TurnStatus\x12\x17\n" +
 	"\aturn_id\x18\x01 \x01(\tR\x06turnId\x12\x14\n" +

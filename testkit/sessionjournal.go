@@ -43,7 +43,8 @@ func (j *sessionJournal) append(d session.Decision, epoch uint64) ([]messages.Re
 		}
 	}
 	if d.Checkpoint {
-		if _, ok := d.Ledger[0].(*messages.LedgerCheckpoint); !ok {
+		_, whole := d.Ledger[0].(*messages.LedgerCheckpoint)
+		if part, ok := d.Ledger[0].(*messages.CheckpointPart); !whole && (!ok || part.GetPart() != 1) {
 			return nil, fmt.Errorf("a checkpoint decision begins with a %T", d.Ledger[0])
 		}
 		j.ledger, j.ledgerStart = nil, j.ledgerStart+uint64(len(j.ledger))

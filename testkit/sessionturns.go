@@ -30,7 +30,7 @@ func (c *sessionCheck) ledger(k *SessionKit, before session.State, r Result) err
 			}
 		case *messages.AbortRequested:
 			err = c.queue.stop(record)
-		case *messages.SlotAwaited, *messages.ToolsLaunched, *messages.SessionConfigured, *messages.RunSuspended, *messages.OutputReserved,
+		case *messages.SlotAwaited, *messages.ToolsLaunched, *messages.CheckpointPart, *messages.SessionConfigured, *messages.RunSuspended, *messages.OutputReserved,
 			*messages.SessionAlive, *messages.FinalsAcked, *messages.LedgerCheckpoint:
 		}
 		if err != nil {
@@ -166,8 +166,9 @@ func (c *sessionCheck) indexed(k *SessionKit, life *turnLife, by *messages.RunEn
 	switch {
 	case life.injected != "":
 		want.SteeredInto = life.injected
+		want.Content = "" // the leading turn's has it
 	case life.ended == messages.TurnMerged:
-		want.MergedInto = by.GetTurnIds()[0]
+		want.MergedInto, want.Content = by.GetTurnIds()[0], ""
 	}
 	got := k.journal.turns[want.GetTurnId()]
 	if want.Reason = got.GetReason(); !proto.Equal(got, want) {

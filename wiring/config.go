@@ -123,7 +123,7 @@ type Runs struct {
 	TokenTimeout      time.Duration `koanf:"token_timeout" min:"1ms" doc:"silence within an answer"`
 	MaxToolRounds     int           `koanf:"max_tool_rounds" min:"1" doc:"how often the model of one answer may call tools"`
 	Timeout           time.Duration `koanf:"timeout" min:"1ms" doc:"a whole answer, with all its calls and the waits between them"`
-	MaxAnswerBytes    int           `koanf:"max_answer_bytes" min:"1" doc:"longest answer; beyond it the run ends incomplete"`
+	MaxAnswerBytes    int           `koanf:"max_answer_bytes" min:"1" max:"1073741824" doc:"longest answer; beyond it the run ends incomplete"`
 }
 
 // Output is what is kept for clients that come back.
@@ -327,6 +327,7 @@ func (c Config) rules() core.Config {
 	rules.Settle = c.Queue.Settle
 	rules.SlotTimeout = c.Runs.SlotTimeout
 	rules.RecoveryPolicy = core.RecoveryPolicy(c.Recovery.Policy)
+	rules.CheckpointMaxBytes = c.Runs.MaxAnswerBytes + recordMargin
 	rules.TokensPerDay = c.Budget.TokensPerDay
 	rules.SteerDeadline = c.Steer.Deadline
 	rules.IdempotencyWindow = c.Idempotency.Window

@@ -54,20 +54,20 @@ func phasesOf(frames []frame) string {
 	return strings.Join(phases, " ")
 }
 
-// A session whose turns outlived a restart waits for a word when the policy says so; the state tells, and keep_run_alive gives it.
-func TestHeldSessionGoesOnAtItsUsersWord(t *testing.T) {
+func TestKeepRunAliveIsForRunsThatWaitForAWord(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	c := s.dial()
 	unknown := c.ask("keep_run_alive", "session_id", "s1", "run_id", "run_x", "decision", "continue")
 	require.Equal(t, "unknown_session", unknown.text("code"))
 	s.model.Call(testkit.HangUntilCancel())
-	run := c.say("hi").text("run_id")
+	accepted := c.say("hi")
+	run := accepted.text("run_id")
 	require.Equal(t, "ok", c.ask("keep_run_alive", "session_id", "s1", "run_id", run, "decision", "continue").kind())
 	require.Equal(t, "unknown_run", c.ask("keep_run_alive", "session_id", "s1", "run_id", "run_x", "decision", "continue").text("code"))
-	require.Equal(t, "ok", c.ask("keep_run_alive", "session_id", "s1", "run_id", run, "decision", "cancel").kind())
-	final, _ := c.until("router_response")
-	require.Equal(t, "cancelled", final.text("outcome"))
+	require.Equal(t, "invalid_field", c.ask("keep_run_alive", "session_id", "s1", "run_id", run, "decision", "cancel").text("code"),
+		"it is no second way to abort what waits for no word")
+	require.Equal(t, "running", c.turn(accepted["turn_id"]).text("state"))
 }
 
 func TestSpentBudgetIsToldWithTheTimeOfTheNextOne(t *testing.T) {

@@ -30,8 +30,9 @@ type attempts struct {
 	// afresh: the token that the order has leads nowhere any more; why is told before the next call.
 	afresh bool
 
-	// used by the calls so far.
-	used []*messages.Usage
+	// used by the calls so far; spent is the same in tokens, estimated where nobody said.
+	used  []*messages.Usage
+	spent uint64
 	// visible: the last call showed text. Kept is the newest text that was taken back; it is better than none.
 	visible bool
 	kept    string
@@ -257,6 +258,7 @@ func (a *attempts) failed(ctx context.Context, err error) core.RunFinished {
 // closed completes the end: what all calls used, and the text that was taken back for one that then never came.
 func (a *attempts) closed(end core.RunFinished) core.RunFinished {
 	end.Usage, end.ResumeLost = inference.SumUsage(a.used...), a.afresh
+	end.Spent, end.Counted = a.spent, true
 	if end.Outcome != messages.OutcomeCompleted && end.Content == "" && a.kept != "" {
 		end.Content = a.kept
 		if end.Outcome == messages.OutcomeFailed {
@@ -268,7 +270,14 @@ func (a *attempts) closed(end core.RunFinished) core.RunFinished {
 
 // count notes what a call used. One that the provider refused before it read the prompt used nothing.
 func (a *attempts) count(usage inference.Usage, err error, cut bool) {
-	switch shown := a.report.answer.Len(); {
+	shown := a.report.answer.Len()
+	switch {
+	case usage.Known:
+		a.spent += usage.InputTokens + usage.OutputTokens
+	case err == nil || shown > 0 || !refused(inference.KindOf(err)):
+		a.spent += uint64(a.promptTokens() + (shown+3)/4) //nolint:gosec // lengths
+	}
+	switch {
 	case usage.Known || err == nil && !cut:
 		a.used = append(a.used, reportedUsage(usage))
 	case shown > 0:

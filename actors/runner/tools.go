@@ -136,6 +136,9 @@ func (t *toolRun) actions() []*messages.ToolAction {
 // actionOf is what is shown of a call: never its arguments, and never what it gave.
 func actionOf(u tools.Update) *messages.ToolAction {
 	action := &messages.ToolAction{Kind: "tool", Title: u.Call.Name, Phase: string(u.Phase)}
+	if f := u.Answer.Failure; f != nil && f.Type == tools.ErrorUnknownTool { // any text of the model
+		action.Title = f.Tool
+	}
 	if u.Phase != tools.PhaseCompleted {
 		return action
 	}

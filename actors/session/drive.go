@@ -13,8 +13,11 @@ import (
 	"github.com/correx/correx-actors/persistence"
 )
 
-// maxBatchSteps bounds the commands that share one append.
-const maxBatchSteps = 64
+// Bounds of the commands that share one append.
+const (
+	maxBatchSteps = 64
+	maxBatchBytes = 2 << 20
+)
 
 // drive decides what waits, as long as nothing is in flight.
 func (s *Session) drive(ctx actor.Context) {
@@ -32,7 +35,7 @@ func (s *Session) next(ctx actor.Context) bool {
 	b := &batch{next: s.state, expect: persistence.Expect{
 		Epoch: s.state.Live.Epoch, EventHead: s.state.Router.EventSequence, LedgerHead: s.state.Ledger.Head,
 	}}
-	for len(s.pending) > 0 && len(b.steps) < maxBatchSteps {
+	for len(s.pending) > 0 && len(b.steps) < maxBatchSteps && b.bytes < maxBatchBytes {
 		p := s.pending[0]
 		if held := p.held; held != nil {
 			if len(b.steps) > 0 {
@@ -59,9 +62,24 @@ func (s *Session) next(ctx actor.Context) bool {
 		s.pop()
 		b.steps = append(b.steps, st)
 		b.next = st.decision.Next
+		b.bytes += bytesOf(st.decision)
 	}
 	s.commit(ctx, b)
 	return true
+}
+
+// bytesOf is about what a decision's records take.
+func bytesOf(d core.Decision) int {
+	n := 0
+	for _, e := range d.Host {
+		if m, ok := e.(proto.Message); ok {
+			n += proto.Size(m)
+		}
+	}
+	for _, r := range d.Ledger {
+		n += proto.Size(r)
+	}
+	return n
 }
 
 // decide decides one more command of the batch; false = it must be the first of its own.

@@ -124,6 +124,11 @@ func find(ctx context.Context, j persistence.Journal, key messages.Key, name wan
 	if err != nil || !ok && name.key == "" {
 		return nil, err
 	}
+	if ok {
+		if err := leadsContent(ctx, j, key, prior.Status); err != nil {
+			return nil, err
+		}
+	}
 	if !ok { // the turn has not ended: it is in the state, or will be when the append under way is
 		prior.Status = &messages.TurnStatus{
 			TurnId: prior.Entry.GetTurnId(), RunId: messages.RunIDOf(prior.Entry.GetTurnId()),
@@ -131,6 +136,23 @@ func find(ctx context.Context, j persistence.Journal, key messages.Key, name wan
 		}
 	}
 	return prior, nil
+}
+
+// leadsContent adds the answer to a turn that joined or steered a run: it is kept once, with the turn that led the run.
+func leadsContent(ctx context.Context, j persistence.Journal, key messages.Key, status *messages.TurnStatus) error {
+	if status.GetMergedInto() == "" && status.GetSteeredInto() == "" {
+		return nil
+	}
+	lead, ok := messages.TurnIDOf(status.GetRunId())
+	if !ok || lead == status.GetTurnId() {
+		return nil
+	}
+	led := new(messages.TurnStatus)
+	if _, err := lookUp(ctx, j, key, persistence.IndexTurn, lead, led); err != nil {
+		return err
+	}
+	status.Content = led.GetContent()
+	return nil
 }
 
 func lookUp(ctx context.Context, j persistence.Journal, key messages.Key, index persistence.Index, name string, into proto.Message) (bool, error) {

@@ -43,6 +43,8 @@ type batch struct {
 	steps  []step
 	expect persistence.Expect
 	data   persistence.Batch
+	// bytes that the steps' records take, about.
+	bytes int
 	// next is the state once the batch is stored.
 	next core.State
 	// firstTry is when the outcome was first unknown; zero = it was not.

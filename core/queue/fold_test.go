@@ -17,7 +17,7 @@ func TestPutIntoAnEntryThatIsNotThereWaitsByItself(t *testing.T) {
 	q = q.Put(&messages.Turn{TurnId: "a"}, queue.PlaceMerged, "gone", start)
 	q = q.Put(&messages.Turn{TurnId: "b"}, queue.Place("somewhere"), "", start)
 	require.Equal(t, "a b | nothing", layout(q))
-	require.Equal(t, "a b | nothing", layout(q.Return("b", queue.PlaceFront, "", start)), "what is not offered does not return")
+	require.Equal(t, "a b | nothing", layout(q.Return("b", queue.PlaceFront, "", "", start)), "what is not offered does not return")
 	rest, taken := q.Take([]string{"b", "never", "a", "a"})
 	require.Equal(t, "b+a", names(taken))
 	require.True(t, rest.Empty())

@@ -101,11 +101,14 @@ func (q Queue) Put(turn *messages.Turn, placement Place, into messages.TurnID, a
 	return q
 }
 
-// Return takes an offered turn back into the queue.
-func (q Queue) Return(id messages.TurnID, placement Place, into messages.TurnID, at time.Time) Queue {
+// Return takes an offered turn back into the queue; reason is why it did not steer.
+func (q Queue) Return(id messages.TurnID, placement Place, into messages.TurnID, reason string, at time.Time) Queue {
 	turn, _, offered := q.Find(func(t *messages.Turn) bool { return t.GetTurnId() == id })
 	if !offered {
 		return q
+	}
+	if reason != "" {
+		turn = messages.WithReason(turn, reason)
 	}
 	return q.Remove(id).Put(turn, placement, into, at)
 }

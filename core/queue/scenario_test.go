@@ -144,7 +144,7 @@ func (s *shell) refuse(id string) string {
 		return "not offered\n"
 	}
 	p := queue.Fallback(s.q, turn, messages.QueueMode(turn.GetQueueMode()), s.now, s.cfg)
-	s.q = s.q.Return(id, p.Place, p.Into, s.now)
+	s.q = s.q.Return(id, p.Place, p.Into, "", s.now)
 	if p.Into != "" {
 		return fmt.Sprintf("%s returns, %s into %s\n", id, p.Place, p.Into)
 	}

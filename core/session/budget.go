@@ -34,11 +34,26 @@ const bytesPerToken = 4
 // between nodes, and days only go forward.
 func (s Spending) add(r *messages.RunEnded) Spending {
 	day := max(dayOf(r.GetEndedAt().AsTime()), s.Day)
-	used := r.GetUsage().GetInputTokens() + r.GetUsage().GetOutputTokens()
-	if used == 0 {
-		used = uint64(len(r.GetContent())+bytesPerToken-1) / bytesPerToken //nolint:gosec // a length
+	return Spending{Day: day, Tokens: s.on(day) + r.GetSpentTokens()}
+}
+
+// spent is what a run used: as its runner counted it. Where it could not say, the prompt is taken for what the run was asked and
+// remembered, and the answer for what came of it; a run that never came to a call used nothing.
+func (d *draft) spent(e ending) uint64 {
+	told := e.usage.GetInputTokens() + e.usage.GetOutputTokens()
+	switch at := d.s.Live.Phase; {
+	case e.counted:
+		return e.spent
+	case told > 0:
+		return told
+	case at == messages.PhaseDispatched:
+		return 0
 	}
-	return Spending{Day: day, Tokens: s.on(day) + used}
+	size := len(e.content)
+	for _, entry := range d.s.Ledger.History {
+		size += len(entry.Content)
+	}
+	return uint64(size+bytesPerToken-1) / bytesPerToken //nolint:gosec // a length
 }
 
 // overBudget refuses what a session whose budget of the day is used up would have to pay for; nil = it may.

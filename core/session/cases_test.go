@@ -70,8 +70,8 @@ func TestB01BurstOfFollowupsIsOneRun(t *testing.T) {
 	for _, id := range []string{"turn_2", "turn_3", "turn_4"} {
 		status, ok := kit.Turn(id)
 		require.True(t, ok)
-		require.Equal(t, "ok", status.GetContent())
-		require.Equal(t, "run_2", status.GetRunId())
+		require.Equal(t, "completed", status.GetOutcome())
+		require.Equal(t, "run_2", status.GetRunId(), "which leads to the turn that has the answer")
 	}
 }
 
@@ -295,10 +295,11 @@ func TestW11SteeredAndMergedTurnsHaveAnEnd(t *testing.T) {
 	note(kit.Answer("first"))
 	note(kit.Answer("second"))
 	require.Equal(t, map[string]string{"turn_1": "answered", "turn_2": "answered", "turn_3": "merged", "turn_4": "steered"}, ends)
-	for id, content := range map[string]string{"turn_4": "first", "turn_3": "second"} {
+	for id, run := range map[string]string{"turn_4": "run_1", "turn_3": "run_2"} {
 		status, ok := kit.Turn(id)
 		require.True(t, ok)
-		require.Equal(t, content, status.GetContent())
+		require.Equal(t, "completed", status.GetOutcome())
+		require.Equal(t, run, status.GetRunId(), "which leads to the turn that has the answer")
 	}
 }
 

@@ -172,6 +172,9 @@ type RunFinished struct {
 	Resume *messages.ResumeToken
 	// ResumeLost: the token that the run resumed leads nowhere any more.
 	ResumeLost bool
+	// Spent is what all calls of the run used, in tokens: as reported, else as estimated. Counted = Spent says so, also if it is 0.
+	Spent   uint64
+	Counted bool
 }
 
 // GraceOver says that the canceled run has not reported in time.

@@ -58,6 +58,9 @@ type Config struct {
 	MaxFinals int
 	// CheckpointEvery is the number of ledger records after which the ledger is folded into a checkpoint. Default 512.
 	CheckpointEvery int
+	// CheckpointMaxBytes bounds a checkpoint; of a session that holds more none is written until it holds less. It must fit into an
+	// append beside the end of a run. Default 4 MiB.
+	CheckpointMaxBytes int
 }
 
 // DefaultConfig gives the documented defaults.
@@ -81,6 +84,7 @@ func DefaultConfig() Config {
 		FinalTTL:            24 * time.Hour,
 		MaxFinals:           1000,
 		CheckpointEvery:     512,
+		CheckpointMaxBytes:  4 << 20,
 	}
 }
 
@@ -116,6 +120,7 @@ func (c Config) Validate() error {
 	positive("output.final_ttl", int64(c.FinalTTL))
 	positive("max_finals", int64(c.MaxFinals))
 	positive("checkpoint_every", int64(c.CheckpointEvery))
+	positive("checkpoint_max_bytes", int64(c.CheckpointMaxBytes))
 	if !c.QueueMode.Valid() {
 		errs = append(errs, fmt.Errorf("queue.mode is %q, want collect, followup, steer, steer_backlog or interrupt", c.QueueMode))
 	}

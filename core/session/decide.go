@@ -173,16 +173,28 @@ func (d *draft) publishes() bool {
 	return false
 }
 
+// checkpointPart is the length in bytes beyond which a checkpoint is more than one record.
+const checkpointPart = 1 << 20
+
 // checkpoint folds a long ledger into one record before anything else is recorded by this decision.
 func (d *draft) checkpoint() {
-	if d.s.Ledger.SinceCheckpoint < d.cfg.CheckpointEvery || d.out.Durable() {
+	since := d.s.Ledger.SinceCheckpoint
+	if since < max(d.cfg.CheckpointEvery, d.s.Live.CheckpointAt) || d.out.Durable() {
 		return
 	}
 	oldest := d.now.Add(-d.cfg.FinalTTL)
 	kept := d.s.Ledger
 	kept.Finals = kept.Finals.keep(0, oldest, d.cfg.MaxFinals)
-	d.record(kept.checkpoint())
-	d.out.Checkpoint = true
+	checkpoint := kept.checkpoint()
+	if messages.SizeOf(checkpoint) > d.cfg.CheckpointMaxBytes {
+		// The ledger stays as it is: a longer replay is better than a session that cannot go on.
+		d.s.Live.CheckpointAt = since + d.cfg.CheckpointEvery
+		return
+	}
+	for _, record := range messages.SplitCheckpoint(checkpoint, checkpointPart) {
+		d.record(record)
+	}
+	d.s.Live.CheckpointAt, d.out.Checkpoint = 0, true
 }
 
 func (d *draft) start(c Start) {
@@ -202,6 +214,7 @@ func (d *draft) touch() {
 	if !d.s.Exists() {
 		d.record(&messages.SessionConfigured{})
 	}
+	d.askHeld()
 }
 
 func (d *draft) ack(c Ack) {

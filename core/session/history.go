@@ -33,8 +33,13 @@ func question(turns []*messages.Turn) Entry {
 	}
 }
 
+// maxEntry bounds the text of a remembered entry, in bytes: it is there for prompts, which hold far less. The run's end and the
+// turn's status have all of it.
+const maxEntry = 256 << 10
+
 // remember keeps twice keepLast entries: a question and an answer for each.
 func remember(history []Entry, keepLast int, entry Entry) []Entry {
+	entry.Content = cutAt(entry.Content, maxEntry)
 	if over := len(history) + 1 - 2*keepLast; over > 0 {
 		history = history[min(over, len(history)):]
 	}

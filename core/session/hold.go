@@ -31,10 +31,12 @@ func (p RecoveryPolicy) Valid() bool {
 // ReasonDropped is why the policy drop ended a turn.
 const ReasonDropped = "the server was restarted, and open turns are dropped then"
 
-// hold keeps the open turns until a user says so, and asks for that word.
-func (d *draft) hold() {
-	d.s.Live.Held = true
-	d.publish(&messages.Notice{RunId: d.nextRun(), Text: "the server was restarted: open turns wait until you continue or cancel them"})
+// askHeld asks who listens what becomes of the turns that are held. Nobody could listen when they were, so it is asked when
+// somebody comes.
+func (d *draft) askHeld() {
+	if d.s.Live.Held {
+		d.publish(&messages.Notice{RunId: d.nextRun(), Text: "the server was restarted: open turns wait until you continue or cancel them"})
+	}
 }
 
 // nextRun is the run that a word of the user is about: the active one, or the first that waits.
@@ -64,6 +66,10 @@ func (d *draft) keepAlive(c KeepAlive) {
 	if decision == messages.KeepContinue {
 		d.s.Live.Held = false
 		d.reply(&messages.Done{})
+		return
+	}
+	if !d.s.Live.Held {
+		d.reply(messages.Fail(messages.CodeInvalidField, fmt.Sprintf("run %s does not wait for a word; abort stops it", cut(c.RunID))))
 		return
 	}
 	d.abort(Abort{Request: &messages.Abort{

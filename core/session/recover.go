@@ -48,7 +48,7 @@ func (d *draft) recover(c Recover) {
 		d.s.Live.AfterCrash = !c.InPlace && !run.Suspended
 	}
 	if !c.InPlace && d.cfg.RecoveryPolicy == RecoveryAsk && d.s.Ledger.Open() {
-		d.hold()
+		d.s.Live.Held = true
 	}
 }
 

@@ -35,6 +35,11 @@ func Reduce(s State, cfg Config, rec messages.Record) (State, error) {
 		}
 		return s, fmt.Errorf("ledger record %d: %w", rec.Seq, err)
 	}
+	if part, ok := record.(*messages.CheckpointPart); ok && part.GetPart() == part.GetParts() {
+		if _, err := messages.JoinCheckpoint(slices.Concat(s.Ledger.Parts, part.GetData())); err != nil {
+			return s, fmt.Errorf("ledger record %d: %w", rec.Seq, err)
+		}
+	}
 	s.Ledger = s.Ledger.reduce(record, rec.Seq, s.settings(cfg).keepLast)
 	return s, nil
 }
@@ -61,7 +66,7 @@ func (l Ledger) reduce(record messages.LedgerRecord, seq uint64, keepLast int) L
 		l = l.at(at)
 	case *messages.TurnReturned:
 		at := r.GetReturnedAt()
-		l.Queue = l.Queue.Return(r.GetTurnId(), queue.ParsePlace(r.GetPlacement()), r.GetMergedInto(), at.AsTime())
+		l.Queue = l.Queue.Return(r.GetTurnId(), queue.ParsePlace(r.GetPlacement()), r.GetMergedInto(), r.GetReason(), at.AsTime())
 		l = l.at(at)
 	case *messages.TurnInjected:
 		l = l.injected(r, keepLast).at(r.GetSteeredAt())
@@ -92,6 +97,12 @@ func (l Ledger) reduce(record messages.LedgerRecord, seq uint64, keepLast int) L
 		l = l.at(r.GetAt())
 	case *messages.FinalsAcked:
 		l.Finals = l.Finals.keep(r.GetUpTo(), time.Time{}, l.Finals.Len())
+	case *messages.CheckpointPart:
+		if l.Parts = slices.Concat(l.Parts, r.GetData()); r.GetPart() == r.GetParts() {
+			if whole, err := messages.JoinCheckpoint(l.Parts); err == nil { // Reduce has looked
+				l = restore(whole, seq)
+			}
+		}
 	case *messages.LedgerCheckpoint:
 		l = restore(r, seq)
 	}

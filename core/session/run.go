@@ -170,7 +170,7 @@ func (d *draft) runFinished(c RunFinished) {
 	} else {
 		d.end(ending{
 			outcome: c.Outcome, content: c.Content, finishReason: c.FinishReason, usage: c.Usage, failure: c.Error,
-			resume: c.Resume, resumeLost: c.ResumeLost,
+			resume: c.Resume, resumeLost: c.ResumeLost, spent: c.Spent, counted: c.Counted,
 		})
 	}
 }
@@ -188,7 +188,7 @@ func (d *draft) graceOver(c GraceOver) {
 func (d *draft) endAborted(c RunFinished) {
 	e := ending{
 		outcome: messages.OutcomeCancelled, content: c.Content, usage: c.Usage, resume: c.Resume, resumeLost: c.ResumeLost,
-		reason: d.s.Ledger.Active.AbortReason,
+		spent: c.Spent, counted: c.Counted, reason: d.s.Ledger.Active.AbortReason,
 	}
 	if d.s.Ledger.Active.Interrupted {
 		e.outcome = messages.OutcomeInterrupted
@@ -220,6 +220,8 @@ type ending struct {
 	usage        *messages.Usage
 	failure      *messages.Failure
 	resume       *messages.ResumeToken
+	spent        uint64
+	counted      bool
 	resumeLost   bool
 	// reason is told with the turns' end.
 	reason string
@@ -249,6 +251,7 @@ func (d *draft) end(e ending) {
 		Attempt:        run.Attempt,
 		SteeredTurnIds: steered,
 		Streamed:       d.s.Live.Streamed,
+		SpentTokens:    d.spent(e),
 	}
 	if token, lineage := d.resume(run.Turns); e.resume != nil {
 		record.Resume, record.ResumeLineage = e.resume, intake.Continue(lineage, e.resume).Lineage
@@ -262,12 +265,13 @@ func (d *draft) end(e ending) {
 		status := endedStatus(turn, record, e.reason)
 		if i > 0 {
 			status.State, status.MergedInto = string(messages.TurnMerged), run.Turns[0].GetTurnId()
+			status.Content = "" // the leading turn's entry has it: many parts of a long answer must not fill the append
 		}
 		d.index(status)
 	}
 	for _, turn := range run.Injected {
 		status := endedStatus(turn, record, "")
-		status.State, status.SteeredInto = string(messages.TurnSteered), run.ID
+		status.State, status.SteeredInto, status.Content = string(messages.TurnSteered), run.ID, ""
 		d.index(status)
 	}
 	d.publish(items...)

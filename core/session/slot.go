@@ -154,7 +154,7 @@ func (d *draft) slotOver(c SlotOver) {
 
 // leaseWanted: a turn of mode interrupt of another session waits for the conversation that this session's run resumes.
 func (d *draft) leaseWanted(c LeaseWanted) {
-	if run := d.s.Ledger.Active; run != nil && run.ID == c.RunID {
+	if run := d.s.Ledger.Active; run != nil && run.ID == c.RunID && !d.s.Live.Draining {
 		d.interrupt()
 	}
 }

@@ -44,6 +44,8 @@ type Ledger struct {
 	Spent Spending
 	// Awaited are the waiting runs whose wait for a slot was announced.
 	Awaited []RunID
+	// Parts of a checkpoint whose last part is still to come.
+	Parts []byte
 	// SinceCheckpoint counts ledger records since the last checkpoint.
 	SinceCheckpoint int
 }
@@ -94,6 +96,8 @@ type Live struct {
 	Recovered bool
 	// Draining: no new turn is admitted and none is started.
 	Draining bool
+	// CheckpointAt: no checkpoint is tried before so many records; the last one was too large.
+	CheckpointAt int
 	// Held: open turns outlived a restart and wait for a user's word.
 	Held bool
 	// Settling: the one turn that waits is given time for more of its kind; Settles counts these times.
@@ -178,6 +182,7 @@ func (s State) openStatus(match func(*messages.Turn) bool) (*messages.TurnStatus
 	}
 	position := uint32(s.Ledger.Queue.Before(entry)) //nolint:gosec // bounded by the queue limit
 	status.Position = &position
+	status.Reason = s.waitReason(t, position)
 	lead := s.Ledger.Queue.Waiting[entry].Lead()
 	if status.RunId = lead.GetRunId(); lead != t {
 		status.MergedInto = lead.GetTurnId()
@@ -192,3 +197,22 @@ func (r *Run) fill(status *messages.TurnStatus) {
 		status.State, status.MergedInto = string(messages.TurnMerged), lead
 	}
 }
+
+// waitReason says why a turn with so many before it waits.
+func (s State) waitReason(turn *messages.Turn, before uint32) string {
+	switch {
+	case turn.GetWaitReason() != "":
+		return turn.GetWaitReason()
+	case s.Live.Held:
+		return "the server was restarted: open turns wait for a word of their user"
+	case s.Live.Settling:
+		return "it waits for more followups"
+	case s.Ledger.Active == nil && before == 0 && s.Live.Asked.Needs.Lease != "":
+		return "it waits for a run slot, or for another session that goes on with the same conversation"
+	case s.Ledger.Active == nil && before == 0 && s.Live.Asked.RunID != "":
+		return "it waits for a run slot: too many other answers are being worked on"
+	}
+	return waitsItsTurn
+}
+
+const waitsItsTurn = "it waits its turn"

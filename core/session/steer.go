@@ -111,7 +111,7 @@ func steeredStatus(turn *messages.Turn, run RunID) *messages.TurnStatus {
 // interrupt stops the active run for the turn that was put in front. The stop is durable, so recovery does not resume it.
 func (d *draft) interrupt() {
 	run := d.s.Ledger.Active
-	if run == nil || run.Aborted || run.Suspended {
+	if run == nil || run.Aborted {
 		return
 	}
 	d.record(&messages.AbortRequested{
@@ -164,6 +164,11 @@ func Explain(s State, cfg Config, c Submit, now time.Time, free func(AskSlot) bo
 	explanation := &messages.Explanation{
 		Disposition: accepted.GetDisposition(), Position: accepted.GetPosition(), MergedInto: accepted.GetMergedInto(),
 		QueueMode: string(d.placed.Mode), Reason: d.placed.Reason,
+	}
+	if accepted.GetDisposition() == string(messages.DispositionQueued) && !d.placed.Interrupts {
+		if now := d.s.waitReason(&messages.Turn{}, accepted.GetPosition()); now != waitsItsTurn {
+			explanation.Reason = now
+		}
 	}
 	if accepted.GetDisposition() == string(messages.DispositionDuplicate) {
 		explanation.QueueMode = string(d.queueMode(c.Request))

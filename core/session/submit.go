@@ -77,7 +77,7 @@ func (d *draft) busy() bool { return d.s.Ledger.Open() }
 // activity tells the queue's rules of the active run.
 func (d *draft) activity() queue.Activity {
 	run := d.s.Ledger.Active
-	going := run != nil && !run.Aborted && !run.Suspended && !d.s.Live.Draining
+	going := run != nil && !run.Aborted && !d.s.Live.Draining
 	return queue.Activity{Busy: run != nil, Stoppable: going, Steerable: going && run.ID == d.s.Live.Working}
 }
 

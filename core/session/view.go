@@ -34,8 +34,11 @@ func (s State) View() *messages.SessionView {
 	}
 	if run := s.Ledger.Active; run != nil {
 		v.ActiveRun = &messages.ActiveRun{RunId: run.ID, TurnIds: run.TurnIDs(), Phase: string(s.Live.Phase), Attempt: run.Attempt}
-		if s.Live.Asked.RunID == run.ID {
+		switch {
+		case s.Live.Asked.RunID == run.ID:
 			v.ActiveRun.Phase = string(messages.PhaseWaitingForSlot)
+		case s.Live.Phase == "": // it goes on after the start that is to come
+			v.ActiveRun.Phase = string(messages.PhaseQueued)
 		}
 	}
 	for _, e := range s.Ledger.Queue.Waiting {

@@ -178,11 +178,8 @@ func TestToolThatIgnoresItsEndIsLeftBehind(t *testing.T) {
 
 func TestPanicIsTheFailureOfItsCallOnly(t *testing.T) {
 	t.Parallel()
-	broken := newTool(t, tools.Spec{Name: "broken"}, func(context.Context, json.RawMessage, func(tools.Progress)) (tools.Result, error) {
-		var list []int
-		at := 3
-		list[at]++
-		return tools.Result{}, nil
+	broken := newTool(t, tools.Spec{Name: "broken"}, func(_ context.Context, arguments json.RawMessage, _ func(tools.Progress)) (tools.Result, error) {
+		return tools.Result{Text: string(arguments[3:])}, nil
 	})
 	ended := newTool(t, tools.Spec{Name: "ended"}, func(context.Context, json.RawMessage, func(tools.Progress)) (tools.Result, error) {
 		runtime.Goexit()

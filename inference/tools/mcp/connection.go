@@ -141,19 +141,24 @@ func (c *connection) close(grace time.Duration) {
 	<-gone
 }
 
-// list gives what the server offers, all pages of it.
+// list gives what the server offers, all pages of it. Their number is bounded too: a page may be empty, and name itself as the next.
 func (c *connection) list(ctx context.Context) ([]*sdk.Tool, error) {
 	var offers []*sdk.Tool
-	for offer, err := range c.session.Tools(ctx, nil) {
+	params := &sdk.ListToolsParams{}
+	for range maxTools {
+		page, err := c.session.ListTools(ctx, params)
 		if err != nil {
 			return nil, err
 		}
-		if len(offers) == maxTools {
-			return nil, fmt.Errorf("there are more than %d of them", maxTools)
+		offers = append(offers, page.Tools...)
+		if len(offers) > maxTools {
+			break
 		}
-		offers = append(offers, offer)
+		if params.Cursor = page.NextCursor; params.Cursor == "" {
+			return offers, nil
+		}
 	}
-	return offers, nil
+	return nil, fmt.Errorf("there are more than %d of them", maxTools)
 }
 
 // call carries out a call. It ends with ctx and with the connection.

@@ -193,3 +193,10 @@ func eventually(t *testing.T, condition func() bool) {
 	t.Helper()
 	require.Eventually(t, condition, 20*time.Second, 5*time.Millisecond)
 }
+
+func closeNow(t *testing.T, source *mcp.Source) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	require.NoError(t, source.Close(ctx))
+}

@@ -3,7 +3,6 @@
 package mcp_test
 
 import (
-	"context"
 	"log/slog"
 	"os"
 	"strconv"
@@ -34,13 +33,6 @@ func number(t *testing.T, text string) int {
 	n, err := strconv.Atoi(text)
 	require.NoError(t, err, text)
 	return n
-}
-
-func closeNow(t *testing.T, source *mcp.Source) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	require.NoError(t, source.Close(ctx))
 }
 
 func TestChildThatDiesIsStartedAgain(t *testing.T) {

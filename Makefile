@@ -102,7 +102,7 @@ rewrite: ## Rewrite the expectations of the scenario tests; read the diff
 
 .PHONY: docs
 docs: ## Write the parts of the documents that are made of the code
-	$(GO) test -count=1 -parallel=1 . -run 'TestProtocolShows|TestReadme' -rewrite-docs
+	$(GO) test -count=1 -parallel=1 . -run 'TestProtocolShows|TestReadme|TestOperationsLists' -rewrite-docs
 
 ##@ Check
 

@@ -146,7 +146,10 @@ func TestW39FiveSessionsOfTwoSlotsAreServedInOrder(t *testing.T) {
 		for i, accepted := range turns {
 			require.Equal(t, "answered", c.end(named(i), accepted.GetTurnId()).GetState())
 		}
-		require.Equal(t, []string{"0", "1", "2", "3", "4"}, c.asked())
+		asked := c.asked() // two slots become free at one instant, so each pair comes in any order
+		require.ElementsMatch(t, []string{"0", "1"}, asked[:2])
+		require.ElementsMatch(t, []string{"2", "3"}, asked[2:4])
+		require.Equal(t, []string{"4"}, asked[4:])
 		for i, sub := range subs {
 			want := []string{"accepted", "waiting_for_slot", "dispatched", "starting_engine", "streaming", "finalizing", "completed"}
 			if i >= 2 {

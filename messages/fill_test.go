@@ -61,6 +61,8 @@ func (f filler) scalar(field protoreflect.FieldDescriptor) protoreflect.Value {
 		return protoreflect.ValueOfBytes([]byte(f.text() + "\xff"))
 	case protoreflect.BoolKind:
 		return protoreflect.ValueOfBool(f.all || f.rng.IntN(2) == 0)
+	case protoreflect.Int32Kind:
+		return protoreflect.ValueOfInt32(1 + f.rng.Int32N(math.MaxInt32-1))
 	case protoreflect.Uint32Kind:
 		return protoreflect.ValueOfUint32(1 + f.rng.Uint32N(math.MaxUint32))
 	case protoreflect.Uint64Kind:

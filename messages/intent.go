@@ -18,6 +18,10 @@ func NewIntent(key Key, seq uint64, body Intent) *DeliveryIntent {
 		d.Body = &DeliveryIntent_RouterResponse{RouterResponse: b}
 	case *Notice:
 		d.Body = &DeliveryIntent_Notice{Notice: b}
+	case *ToolStatus:
+		d.Body = &DeliveryIntent_ToolStatus{ToolStatus: b}
+	case *WatchdogPrompt:
+		d.Body = &DeliveryIntent_WatchdogPrompt{WatchdogPrompt: b}
 	}
 	return d
 }
@@ -39,6 +43,10 @@ func (d *DeliveryIntent) Intent() Intent {
 		return b.RouterResponse
 	case *DeliveryIntent_Notice:
 		return b.Notice
+	case *DeliveryIntent_ToolStatus:
+		return b.ToolStatus
+	case *DeliveryIntent_WatchdogPrompt:
+		return b.WatchdogPrompt
 	}
 	return nil
 }

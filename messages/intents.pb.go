@@ -38,6 +38,8 @@ type DeliveryIntent struct {
 	//	*DeliveryIntent_TurnState
 	//	*DeliveryIntent_RouterResponse
 	//	*DeliveryIntent_Notice
+	//	*DeliveryIntent_ToolStatus
+	//	*DeliveryIntent_WatchdogPrompt
 	Body          isDeliveryIntent_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -164,6 +166,24 @@ func (x *DeliveryIntent) GetNotice() *Notice {
 	return nil
 }
 
+func (x *DeliveryIntent) GetToolStatus() *ToolStatus {
+	if x != nil {
+		if x, ok := x.Body.(*DeliveryIntent_ToolStatus); ok {
+			return x.ToolStatus
+		}
+	}
+	return nil
+}
+
+func (x *DeliveryIntent) GetWatchdogPrompt() *WatchdogPrompt {
+	if x != nil {
+		if x, ok := x.Body.(*DeliveryIntent_WatchdogPrompt); ok {
+			return x.WatchdogPrompt
+		}
+	}
+	return nil
+}
+
 type isDeliveryIntent_Body interface {
 	isDeliveryIntent_Body()
 }
@@ -196,6 +216,14 @@ type DeliveryIntent_Notice struct {
 	Notice *Notice `protobuf:"bytes,16,opt,name=notice,proto3,oneof"`
 }
 
+type DeliveryIntent_ToolStatus struct {
+	ToolStatus *ToolStatus `protobuf:"bytes,17,opt,name=tool_status,json=toolStatus,proto3,oneof"`
+}
+
+type DeliveryIntent_WatchdogPrompt struct {
+	WatchdogPrompt *WatchdogPrompt `protobuf:"bytes,18,opt,name=watchdog_prompt,json=watchdogPrompt,proto3,oneof"`
+}
+
 func (*DeliveryIntent_RunPhase) isDeliveryIntent_Body() {}
 
 func (*DeliveryIntent_StreamDelta) isDeliveryIntent_Body() {}
@@ -209,6 +237,10 @@ func (*DeliveryIntent_TurnState) isDeliveryIntent_Body() {}
 func (*DeliveryIntent_RouterResponse) isDeliveryIntent_Body() {}
 
 func (*DeliveryIntent_Notice) isDeliveryIntent_Body() {}
+
+func (*DeliveryIntent_ToolStatus) isDeliveryIntent_Body() {}
+
+func (*DeliveryIntent_WatchdogPrompt) isDeliveryIntent_Body() {}
 
 // RunPhaseChanged: accepted, queued_in_session, waiting_for_slot, dispatched, starting_engine, streaming, finalizing, completed, failed, aborted.
 type RunPhaseChanged struct {
@@ -905,11 +937,125 @@ func (x *Resync) GetText() string {
 	return ""
 }
 
+// ToolStatus is the newest state of a run's tool calls; final = none of them changes any more.
+type ToolStatus struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Actions       []*ToolAction          `protobuf:"bytes,2,rep,name=actions,proto3" json:"actions,omitempty"`
+	Final         bool                   `protobuf:"varint,3,opt,name=final,proto3" json:"final,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ToolStatus) Reset() {
+	*x = ToolStatus{}
+	mi := &file_correx_v1_intents_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ToolStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ToolStatus) ProtoMessage() {}
+
+func (x *ToolStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_correx_v1_intents_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ToolStatus.ProtoReflect.Descriptor instead.
+func (*ToolStatus) Descriptor() ([]byte, []int) {
+	return file_correx_v1_intents_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ToolStatus) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *ToolStatus) GetActions() []*ToolAction {
+	if x != nil {
+		return x.Actions
+	}
+	return nil
+}
+
+func (x *ToolStatus) GetFinal() bool {
+	if x != nil {
+		return x.Final
+	}
+	return false
+}
+
+// WatchdogPrompt asks whether a run that shows no life is to go on: KeepRunAlive answers.
+type WatchdogPrompt struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Text          string                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchdogPrompt) Reset() {
+	*x = WatchdogPrompt{}
+	mi := &file_correx_v1_intents_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchdogPrompt) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchdogPrompt) ProtoMessage() {}
+
+func (x *WatchdogPrompt) ProtoReflect() protoreflect.Message {
+	mi := &file_correx_v1_intents_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchdogPrompt.ProtoReflect.Descriptor instead.
+func (*WatchdogPrompt) Descriptor() ([]byte, []int) {
+	return file_correx_v1_intents_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *WatchdogPrompt) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *WatchdogPrompt) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
 var File_correx_v1_intents_proto protoreflect.FileDescriptor
 
 const file_correx_v1_intents_proto_rawDesc = "" +
 	"\n" +
-	"\x17correx/v1/intents.proto\x12\tcorrex.v1\x1a\x15correx/v1/types.proto\"\x9b\x04\n" +
+	"\x17correx/v1/intents.proto\x12\tcorrex.v1\x1a\x15correx/v1/types.proto\"\x9b\x05\n" +
 	"\x0eDeliveryIntent\x12\x1b\n" +
 	"\ttenant_id\x18\x01 \x01(\tR\btenantId\x12\x1d\n" +
 	"\n" +
@@ -923,7 +1069,10 @@ const file_correx_v1_intents_proto_rawDesc = "" +
 	"\n" +
 	"turn_state\x18\x0e \x01(\v2\x1b.correx.v1.TurnStateChangedH\x00R\tturnState\x12D\n" +
 	"\x0frouter_response\x18\x0f \x01(\v2\x19.correx.v1.RouterResponseH\x00R\x0erouterResponse\x12+\n" +
-	"\x06notice\x18\x10 \x01(\v2\x11.correx.v1.NoticeH\x00R\x06noticeB\x06\n" +
+	"\x06notice\x18\x10 \x01(\v2\x11.correx.v1.NoticeH\x00R\x06notice\x128\n" +
+	"\vtool_status\x18\x11 \x01(\v2\x15.correx.v1.ToolStatusH\x00R\n" +
+	"toolStatus\x12D\n" +
+	"\x0fwatchdog_prompt\x18\x12 \x01(\v2\x19.correx.v1.WatchdogPromptH\x00R\x0ewatchdogPromptB\x06\n" +
 	"\x04body\"\xb2\x01\n" +
 	"\x0fRunPhaseChanged\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x19\n" +
@@ -982,7 +1131,15 @@ const file_correx_v1_intents_proto_rawDesc = "" +
 	"\x05state\x18\x03 \x01(\v2\x16.correx.v1.SessionViewR\x05state\x12\x15\n" +
 	"\x06run_id\x18\x04 \x01(\tR\x05runId\x12\x18\n" +
 	"\aattempt\x18\x05 \x01(\rR\aattempt\x12\x12\n" +
-	"\x04text\x18\x06 \x01(\tR\x04textB3Z1github.com/correx/correx-actors/messages;messagesb\x06proto3"
+	"\x04text\x18\x06 \x01(\tR\x04text\"j\n" +
+	"\n" +
+	"ToolStatus\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12/\n" +
+	"\aactions\x18\x02 \x03(\v2\x15.correx.v1.ToolActionR\aactions\x12\x14\n" +
+	"\x05final\x18\x03 \x01(\bR\x05final\";\n" +
+	"\x0eWatchdogPrompt\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04textB3Z1github.com/correx/correx-actors/messages;messagesb\x06proto3"
 
 var (
 	file_correx_v1_intents_proto_rawDescOnce sync.Once
@@ -996,7 +1153,7 @@ func file_correx_v1_intents_proto_rawDescGZIP() []byte {
 	return file_correx_v1_intents_proto_rawDescData
 }
 
-var file_correx_v1_intents_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_correx_v1_intents_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_correx_v1_intents_proto_goTypes = []any{
 	(*DeliveryIntent)(nil),   // 0: correx.v1.DeliveryIntent
 	(*RunPhaseChanged)(nil),  // 1: correx.v1.RunPhaseChanged
@@ -1008,10 +1165,13 @@ var file_correx_v1_intents_proto_goTypes = []any{
 	(*Notice)(nil),           // 7: correx.v1.Notice
 	(*Gap)(nil),              // 8: correx.v1.Gap
 	(*Resync)(nil),           // 9: correx.v1.Resync
-	(*Usage)(nil),            // 10: correx.v1.Usage
-	(*AttachmentRef)(nil),    // 11: correx.v1.AttachmentRef
-	(*Failure)(nil),          // 12: correx.v1.Failure
-	(*SessionView)(nil),      // 13: correx.v1.SessionView
+	(*ToolStatus)(nil),       // 10: correx.v1.ToolStatus
+	(*WatchdogPrompt)(nil),   // 11: correx.v1.WatchdogPrompt
+	(*Usage)(nil),            // 12: correx.v1.Usage
+	(*AttachmentRef)(nil),    // 13: correx.v1.AttachmentRef
+	(*Failure)(nil),          // 14: correx.v1.Failure
+	(*SessionView)(nil),      // 15: correx.v1.SessionView
+	(*ToolAction)(nil),       // 16: correx.v1.ToolAction
 }
 var file_correx_v1_intents_proto_depIdxs = []int32{
 	1,  // 0: correx.v1.DeliveryIntent.run_phase:type_name -> correx.v1.RunPhaseChanged
@@ -1021,15 +1181,18 @@ var file_correx_v1_intents_proto_depIdxs = []int32{
 	5,  // 4: correx.v1.DeliveryIntent.turn_state:type_name -> correx.v1.TurnStateChanged
 	6,  // 5: correx.v1.DeliveryIntent.router_response:type_name -> correx.v1.RouterResponse
 	7,  // 6: correx.v1.DeliveryIntent.notice:type_name -> correx.v1.Notice
-	10, // 7: correx.v1.RouterResponse.usage:type_name -> correx.v1.Usage
-	11, // 8: correx.v1.RouterResponse.attachments:type_name -> correx.v1.AttachmentRef
-	12, // 9: correx.v1.RouterResponse.error:type_name -> correx.v1.Failure
-	13, // 10: correx.v1.Resync.state:type_name -> correx.v1.SessionView
-	11, // [11:11] is the sub-list for method output_type
-	11, // [11:11] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	10, // 7: correx.v1.DeliveryIntent.tool_status:type_name -> correx.v1.ToolStatus
+	11, // 8: correx.v1.DeliveryIntent.watchdog_prompt:type_name -> correx.v1.WatchdogPrompt
+	12, // 9: correx.v1.RouterResponse.usage:type_name -> correx.v1.Usage
+	13, // 10: correx.v1.RouterResponse.attachments:type_name -> correx.v1.AttachmentRef
+	14, // 11: correx.v1.RouterResponse.error:type_name -> correx.v1.Failure
+	15, // 12: correx.v1.Resync.state:type_name -> correx.v1.SessionView
+	16, // 13: correx.v1.ToolStatus.actions:type_name -> correx.v1.ToolAction
+	14, // [14:14] is the sub-list for method output_type
+	14, // [14:14] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_correx_v1_intents_proto_init() }
@@ -1046,6 +1209,8 @@ func file_correx_v1_intents_proto_init() {
 		(*DeliveryIntent_TurnState)(nil),
 		(*DeliveryIntent_RouterResponse)(nil),
 		(*DeliveryIntent_Notice)(nil),
+		(*DeliveryIntent_ToolStatus)(nil),
+		(*DeliveryIntent_WatchdogPrompt)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1053,7 +1218,7 @@ func file_correx_v1_intents_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_correx_v1_intents_proto_rawDesc), len(file_correx_v1_intents_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   10,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

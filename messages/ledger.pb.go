@@ -420,6 +420,76 @@ func (x *RunStarted) GetRecoveries() uint32 {
 	return 0
 }
 
+// ToolsLaunched: the run has leave to start these tool calls. It is recorded before the first of them starts, so that a run whose
+// tools may have done something is never started again.
+type ToolsLaunched struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Attempt       uint32                 `protobuf:"varint,2,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	CallIds       []string               `protobuf:"bytes,3,rep,name=call_ids,json=callIds,proto3" json:"call_ids,omitempty"`
+	LaunchedAt    *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=launched_at,json=launchedAt,proto3" json:"launched_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ToolsLaunched) Reset() {
+	*x = ToolsLaunched{}
+	mi := &file_correx_v1_ledger_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ToolsLaunched) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ToolsLaunched) ProtoMessage() {}
+
+func (x *ToolsLaunched) ProtoReflect() protoreflect.Message {
+	mi := &file_correx_v1_ledger_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ToolsLaunched.ProtoReflect.Descriptor instead.
+func (*ToolsLaunched) Descriptor() ([]byte, []int) {
+	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ToolsLaunched) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *ToolsLaunched) GetAttempt() uint32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *ToolsLaunched) GetCallIds() []string {
+	if x != nil {
+		return x.CallIds
+	}
+	return nil
+}
+
+func (x *ToolsLaunched) GetLaunchedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LaunchedAt
+	}
+	return nil
+}
+
 // RunSuspended: the process stopped in order while the run was active; recovery starts it again without counting an attempt.
 type RunSuspended struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -430,7 +500,7 @@ type RunSuspended struct {
 
 func (x *RunSuspended) Reset() {
 	*x = RunSuspended{}
-	mi := &file_correx_v1_ledger_proto_msgTypes[6]
+	mi := &file_correx_v1_ledger_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -442,7 +512,7 @@ func (x *RunSuspended) String() string {
 func (*RunSuspended) ProtoMessage() {}
 
 func (x *RunSuspended) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_ledger_proto_msgTypes[6]
+	mi := &file_correx_v1_ledger_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -455,7 +525,7 @@ func (x *RunSuspended) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunSuspended.ProtoReflect.Descriptor instead.
 func (*RunSuspended) Descriptor() ([]byte, []int) {
-	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{6}
+	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *RunSuspended) GetRunId() string {
@@ -498,7 +568,7 @@ type RunEnded struct {
 
 func (x *RunEnded) Reset() {
 	*x = RunEnded{}
-	mi := &file_correx_v1_ledger_proto_msgTypes[7]
+	mi := &file_correx_v1_ledger_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -510,7 +580,7 @@ func (x *RunEnded) String() string {
 func (*RunEnded) ProtoMessage() {}
 
 func (x *RunEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_ledger_proto_msgTypes[7]
+	mi := &file_correx_v1_ledger_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -523,7 +593,7 @@ func (x *RunEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunEnded.ProtoReflect.Descriptor instead.
 func (*RunEnded) Descriptor() ([]byte, []int) {
-	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{7}
+	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *RunEnded) GetRunId() string {
@@ -653,7 +723,7 @@ type TurnEnded struct {
 
 func (x *TurnEnded) Reset() {
 	*x = TurnEnded{}
-	mi := &file_correx_v1_ledger_proto_msgTypes[8]
+	mi := &file_correx_v1_ledger_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -665,7 +735,7 @@ func (x *TurnEnded) String() string {
 func (*TurnEnded) ProtoMessage() {}
 
 func (x *TurnEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_ledger_proto_msgTypes[8]
+	mi := &file_correx_v1_ledger_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -678,7 +748,7 @@ func (x *TurnEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnEnded.ProtoReflect.Descriptor instead.
 func (*TurnEnded) Descriptor() ([]byte, []int) {
-	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{8}
+	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *TurnEnded) GetTurnId() string {
@@ -733,7 +803,7 @@ type AbortRequested struct {
 
 func (x *AbortRequested) Reset() {
 	*x = AbortRequested{}
-	mi := &file_correx_v1_ledger_proto_msgTypes[9]
+	mi := &file_correx_v1_ledger_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -745,7 +815,7 @@ func (x *AbortRequested) String() string {
 func (*AbortRequested) ProtoMessage() {}
 
 func (x *AbortRequested) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_ledger_proto_msgTypes[9]
+	mi := &file_correx_v1_ledger_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -758,7 +828,7 @@ func (x *AbortRequested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbortRequested.ProtoReflect.Descriptor instead.
 func (*AbortRequested) Descriptor() ([]byte, []int) {
-	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{9}
+	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *AbortRequested) GetScope() string {
@@ -813,7 +883,7 @@ type OutputReserved struct {
 
 func (x *OutputReserved) Reset() {
 	*x = OutputReserved{}
-	mi := &file_correx_v1_ledger_proto_msgTypes[10]
+	mi := &file_correx_v1_ledger_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -825,7 +895,7 @@ func (x *OutputReserved) String() string {
 func (*OutputReserved) ProtoMessage() {}
 
 func (x *OutputReserved) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_ledger_proto_msgTypes[10]
+	mi := &file_correx_v1_ledger_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -838,7 +908,7 @@ func (x *OutputReserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputReserved.ProtoReflect.Descriptor instead.
 func (*OutputReserved) Descriptor() ([]byte, []int) {
-	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{10}
+	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *OutputReserved) GetUpTo() uint64 {
@@ -858,7 +928,7 @@ type SessionAlive struct {
 
 func (x *SessionAlive) Reset() {
 	*x = SessionAlive{}
-	mi := &file_correx_v1_ledger_proto_msgTypes[11]
+	mi := &file_correx_v1_ledger_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -870,7 +940,7 @@ func (x *SessionAlive) String() string {
 func (*SessionAlive) ProtoMessage() {}
 
 func (x *SessionAlive) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_ledger_proto_msgTypes[11]
+	mi := &file_correx_v1_ledger_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -883,7 +953,7 @@ func (x *SessionAlive) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionAlive.ProtoReflect.Descriptor instead.
 func (*SessionAlive) Descriptor() ([]byte, []int) {
-	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{11}
+	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SessionAlive) GetAt() *timestamppb.Timestamp {
@@ -903,7 +973,7 @@ type FinalsAcked struct {
 
 func (x *FinalsAcked) Reset() {
 	*x = FinalsAcked{}
-	mi := &file_correx_v1_ledger_proto_msgTypes[12]
+	mi := &file_correx_v1_ledger_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -915,7 +985,7 @@ func (x *FinalsAcked) String() string {
 func (*FinalsAcked) ProtoMessage() {}
 
 func (x *FinalsAcked) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_ledger_proto_msgTypes[12]
+	mi := &file_correx_v1_ledger_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -928,7 +998,7 @@ func (x *FinalsAcked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinalsAcked.ProtoReflect.Descriptor instead.
 func (*FinalsAcked) Descriptor() ([]byte, []int) {
-	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{12}
+	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *FinalsAcked) GetUpTo() uint64 {
@@ -949,7 +1019,7 @@ type Final struct {
 
 func (x *Final) Reset() {
 	*x = Final{}
-	mi := &file_correx_v1_ledger_proto_msgTypes[13]
+	mi := &file_correx_v1_ledger_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -961,7 +1031,7 @@ func (x *Final) String() string {
 func (*Final) ProtoMessage() {}
 
 func (x *Final) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_ledger_proto_msgTypes[13]
+	mi := &file_correx_v1_ledger_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -974,7 +1044,7 @@ func (x *Final) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Final.ProtoReflect.Descriptor instead.
 func (*Final) Descriptor() ([]byte, []int) {
-	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{13}
+	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Final) GetSeq() uint64 {
@@ -1022,14 +1092,15 @@ type LedgerCheckpoint struct {
 	SpentDay    int64  `protobuf:"varint,19,opt,name=spent_day,json=spentDay,proto3" json:"spent_day,omitempty"`
 	SpentTokens uint64 `protobuf:"varint,20,opt,name=spent_tokens,json=spentTokens,proto3" json:"spent_tokens,omitempty"`
 	// Resume_turn_id leads the run that reported resume: what the history has after it is new to the engine.
-	ResumeTurnId  string `protobuf:"bytes,21,opt,name=resume_turn_id,json=resumeTurnId,proto3" json:"resume_turn_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	ResumeTurnId   string `protobuf:"bytes,21,opt,name=resume_turn_id,json=resumeTurnId,proto3" json:"resume_turn_id,omitempty"`
+	ActiveLaunched bool   `protobuf:"varint,22,opt,name=active_launched,json=activeLaunched,proto3" json:"active_launched,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *LedgerCheckpoint) Reset() {
 	*x = LedgerCheckpoint{}
-	mi := &file_correx_v1_ledger_proto_msgTypes[14]
+	mi := &file_correx_v1_ledger_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1041,7 +1112,7 @@ func (x *LedgerCheckpoint) String() string {
 func (*LedgerCheckpoint) ProtoMessage() {}
 
 func (x *LedgerCheckpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_ledger_proto_msgTypes[14]
+	mi := &file_correx_v1_ledger_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1054,7 +1125,7 @@ func (x *LedgerCheckpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LedgerCheckpoint.ProtoReflect.Descriptor instead.
 func (*LedgerCheckpoint) Descriptor() ([]byte, []int) {
-	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{14}
+	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *LedgerCheckpoint) GetConfig() *SessionConfig {
@@ -1204,6 +1275,13 @@ func (x *LedgerCheckpoint) GetResumeTurnId() string {
 	return ""
 }
 
+func (x *LedgerCheckpoint) GetActiveLaunched() bool {
+	if x != nil {
+		return x.ActiveLaunched
+	}
+	return false
+}
+
 // WaitingEntry is one or more turns that one run will answer, the leading one first.
 type WaitingEntry struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1214,7 +1292,7 @@ type WaitingEntry struct {
 
 func (x *WaitingEntry) Reset() {
 	*x = WaitingEntry{}
-	mi := &file_correx_v1_ledger_proto_msgTypes[15]
+	mi := &file_correx_v1_ledger_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1226,7 +1304,7 @@ func (x *WaitingEntry) String() string {
 func (*WaitingEntry) ProtoMessage() {}
 
 func (x *WaitingEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_correx_v1_ledger_proto_msgTypes[15]
+	mi := &file_correx_v1_ledger_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1239,7 +1317,7 @@ func (x *WaitingEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitingEntry.ProtoReflect.Descriptor instead.
 func (*WaitingEntry) Descriptor() ([]byte, []int) {
-	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{15}
+	return file_correx_v1_ledger_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *WaitingEntry) GetTurnIds() []string {
@@ -1290,7 +1368,13 @@ const file_correx_v1_ledger_proto_rawDesc = "" +
 	"started_at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\x12\x1e\n" +
 	"\n" +
 	"recoveries\x18\x05 \x01(\rR\n" +
-	"recoveries\"%\n" +
+	"recoveries\"\x98\x01\n" +
+	"\rToolsLaunched\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x18\n" +
+	"\aattempt\x18\x02 \x01(\rR\aattempt\x12\x19\n" +
+	"\bcall_ids\x18\x03 \x03(\tR\acallIds\x12;\n" +
+	"\vlaunched_at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"launchedAt\"%\n" +
 	"\fRunSuspended\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\"\xb0\x04\n" +
 	"\bRunEnded\x12\x15\n" +
@@ -1333,7 +1417,7 @@ const file_correx_v1_ledger_proto_rawDesc = "" +
 	"\x05up_to\x18\x01 \x01(\x04R\x04upTo\"@\n" +
 	"\x05Final\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12%\n" +
-	"\x03run\x18\x02 \x01(\v2\x13.correx.v1.RunEndedR\x03run\"\xd0\a\n" +
+	"\x03run\x18\x02 \x01(\v2\x13.correx.v1.RunEndedR\x03run\"\xf9\a\n" +
 	"\x10LedgerCheckpoint\x120\n" +
 	"\x06config\x18\x01 \x01(\v2\x18.correx.v1.SessionConfigR\x06config\x12.\n" +
 	"\n" +
@@ -1357,7 +1441,8 @@ const file_correx_v1_ledger_proto_rawDesc = "" +
 	"\x0eresume_lineage\x18\x12 \x01(\tR\rresumeLineage\x12\x1b\n" +
 	"\tspent_day\x18\x13 \x01(\x03R\bspentDay\x12!\n" +
 	"\fspent_tokens\x18\x14 \x01(\x04R\vspentTokens\x12$\n" +
-	"\x0eresume_turn_id\x18\x15 \x01(\tR\fresumeTurnId\")\n" +
+	"\x0eresume_turn_id\x18\x15 \x01(\tR\fresumeTurnId\x12'\n" +
+	"\x0factive_launched\x18\x16 \x01(\bR\x0eactiveLaunched\")\n" +
 	"\fWaitingEntry\x12\x19\n" +
 	"\bturn_ids\x18\x01 \x03(\tR\aturnIdsB3Z1github.com/correx/correx-actors/messages;messagesb\x06proto3"
 
@@ -1373,7 +1458,7 @@ func file_correx_v1_ledger_proto_rawDescGZIP() []byte {
 	return file_correx_v1_ledger_proto_rawDescData
 }
 
-var file_correx_v1_ledger_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_correx_v1_ledger_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_correx_v1_ledger_proto_goTypes = []any{
 	(*SessionConfigured)(nil),     // 0: correx.v1.SessionConfigured
 	(*TurnAdmitted)(nil),          // 1: correx.v1.TurnAdmitted
@@ -1381,54 +1466,56 @@ var file_correx_v1_ledger_proto_goTypes = []any{
 	(*TurnInjected)(nil),          // 3: correx.v1.TurnInjected
 	(*SlotAwaited)(nil),           // 4: correx.v1.SlotAwaited
 	(*RunStarted)(nil),            // 5: correx.v1.RunStarted
-	(*RunSuspended)(nil),          // 6: correx.v1.RunSuspended
-	(*RunEnded)(nil),              // 7: correx.v1.RunEnded
-	(*TurnEnded)(nil),             // 8: correx.v1.TurnEnded
-	(*AbortRequested)(nil),        // 9: correx.v1.AbortRequested
-	(*OutputReserved)(nil),        // 10: correx.v1.OutputReserved
-	(*SessionAlive)(nil),          // 11: correx.v1.SessionAlive
-	(*FinalsAcked)(nil),           // 12: correx.v1.FinalsAcked
-	(*Final)(nil),                 // 13: correx.v1.Final
-	(*LedgerCheckpoint)(nil),      // 14: correx.v1.LedgerCheckpoint
-	(*WaitingEntry)(nil),          // 15: correx.v1.WaitingEntry
-	(*SessionConfig)(nil),         // 16: correx.v1.SessionConfig
-	(*Turn)(nil),                  // 17: correx.v1.Turn
-	(*timestamppb.Timestamp)(nil), // 18: google.protobuf.Timestamp
-	(*Usage)(nil),                 // 19: correx.v1.Usage
-	(*Failure)(nil),               // 20: correx.v1.Failure
-	(*ResumeToken)(nil),           // 21: correx.v1.ResumeToken
-	(*HistoryEntry)(nil),          // 22: correx.v1.HistoryEntry
+	(*ToolsLaunched)(nil),         // 6: correx.v1.ToolsLaunched
+	(*RunSuspended)(nil),          // 7: correx.v1.RunSuspended
+	(*RunEnded)(nil),              // 8: correx.v1.RunEnded
+	(*TurnEnded)(nil),             // 9: correx.v1.TurnEnded
+	(*AbortRequested)(nil),        // 10: correx.v1.AbortRequested
+	(*OutputReserved)(nil),        // 11: correx.v1.OutputReserved
+	(*SessionAlive)(nil),          // 12: correx.v1.SessionAlive
+	(*FinalsAcked)(nil),           // 13: correx.v1.FinalsAcked
+	(*Final)(nil),                 // 14: correx.v1.Final
+	(*LedgerCheckpoint)(nil),      // 15: correx.v1.LedgerCheckpoint
+	(*WaitingEntry)(nil),          // 16: correx.v1.WaitingEntry
+	(*SessionConfig)(nil),         // 17: correx.v1.SessionConfig
+	(*Turn)(nil),                  // 18: correx.v1.Turn
+	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
+	(*Usage)(nil),                 // 20: correx.v1.Usage
+	(*Failure)(nil),               // 21: correx.v1.Failure
+	(*ResumeToken)(nil),           // 22: correx.v1.ResumeToken
+	(*HistoryEntry)(nil),          // 23: correx.v1.HistoryEntry
 }
 var file_correx_v1_ledger_proto_depIdxs = []int32{
-	16, // 0: correx.v1.SessionConfigured.config:type_name -> correx.v1.SessionConfig
-	17, // 1: correx.v1.TurnAdmitted.turn:type_name -> correx.v1.Turn
-	18, // 2: correx.v1.TurnReturned.returned_at:type_name -> google.protobuf.Timestamp
-	18, // 3: correx.v1.TurnInjected.steered_at:type_name -> google.protobuf.Timestamp
-	18, // 4: correx.v1.SlotAwaited.awaited_at:type_name -> google.protobuf.Timestamp
-	18, // 5: correx.v1.RunStarted.started_at:type_name -> google.protobuf.Timestamp
-	19, // 6: correx.v1.RunEnded.usage:type_name -> correx.v1.Usage
-	20, // 7: correx.v1.RunEnded.error:type_name -> correx.v1.Failure
-	18, // 8: correx.v1.RunEnded.ended_at:type_name -> google.protobuf.Timestamp
-	21, // 9: correx.v1.RunEnded.resume:type_name -> correx.v1.ResumeToken
-	18, // 10: correx.v1.TurnEnded.ended_at:type_name -> google.protobuf.Timestamp
-	18, // 11: correx.v1.AbortRequested.requested_at:type_name -> google.protobuf.Timestamp
-	18, // 12: correx.v1.SessionAlive.at:type_name -> google.protobuf.Timestamp
-	7,  // 13: correx.v1.Final.run:type_name -> correx.v1.RunEnded
-	16, // 14: correx.v1.LedgerCheckpoint.config:type_name -> correx.v1.SessionConfig
-	17, // 15: correx.v1.LedgerCheckpoint.open_turns:type_name -> correx.v1.Turn
-	5,  // 16: correx.v1.LedgerCheckpoint.active:type_name -> correx.v1.RunStarted
-	22, // 17: correx.v1.LedgerCheckpoint.history:type_name -> correx.v1.HistoryEntry
-	13, // 18: correx.v1.LedgerCheckpoint.finals:type_name -> correx.v1.Final
-	18, // 19: correx.v1.LedgerCheckpoint.last_time:type_name -> google.protobuf.Timestamp
-	15, // 20: correx.v1.LedgerCheckpoint.waiting:type_name -> correx.v1.WaitingEntry
-	18, // 21: correx.v1.LedgerCheckpoint.last_followup:type_name -> google.protobuf.Timestamp
-	17, // 22: correx.v1.LedgerCheckpoint.active_injected:type_name -> correx.v1.Turn
-	21, // 23: correx.v1.LedgerCheckpoint.resume:type_name -> correx.v1.ResumeToken
-	24, // [24:24] is the sub-list for method output_type
-	24, // [24:24] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	17, // 0: correx.v1.SessionConfigured.config:type_name -> correx.v1.SessionConfig
+	18, // 1: correx.v1.TurnAdmitted.turn:type_name -> correx.v1.Turn
+	19, // 2: correx.v1.TurnReturned.returned_at:type_name -> google.protobuf.Timestamp
+	19, // 3: correx.v1.TurnInjected.steered_at:type_name -> google.protobuf.Timestamp
+	19, // 4: correx.v1.SlotAwaited.awaited_at:type_name -> google.protobuf.Timestamp
+	19, // 5: correx.v1.RunStarted.started_at:type_name -> google.protobuf.Timestamp
+	19, // 6: correx.v1.ToolsLaunched.launched_at:type_name -> google.protobuf.Timestamp
+	20, // 7: correx.v1.RunEnded.usage:type_name -> correx.v1.Usage
+	21, // 8: correx.v1.RunEnded.error:type_name -> correx.v1.Failure
+	19, // 9: correx.v1.RunEnded.ended_at:type_name -> google.protobuf.Timestamp
+	22, // 10: correx.v1.RunEnded.resume:type_name -> correx.v1.ResumeToken
+	19, // 11: correx.v1.TurnEnded.ended_at:type_name -> google.protobuf.Timestamp
+	19, // 12: correx.v1.AbortRequested.requested_at:type_name -> google.protobuf.Timestamp
+	19, // 13: correx.v1.SessionAlive.at:type_name -> google.protobuf.Timestamp
+	8,  // 14: correx.v1.Final.run:type_name -> correx.v1.RunEnded
+	17, // 15: correx.v1.LedgerCheckpoint.config:type_name -> correx.v1.SessionConfig
+	18, // 16: correx.v1.LedgerCheckpoint.open_turns:type_name -> correx.v1.Turn
+	5,  // 17: correx.v1.LedgerCheckpoint.active:type_name -> correx.v1.RunStarted
+	23, // 18: correx.v1.LedgerCheckpoint.history:type_name -> correx.v1.HistoryEntry
+	14, // 19: correx.v1.LedgerCheckpoint.finals:type_name -> correx.v1.Final
+	19, // 20: correx.v1.LedgerCheckpoint.last_time:type_name -> google.protobuf.Timestamp
+	16, // 21: correx.v1.LedgerCheckpoint.waiting:type_name -> correx.v1.WaitingEntry
+	19, // 22: correx.v1.LedgerCheckpoint.last_followup:type_name -> google.protobuf.Timestamp
+	18, // 23: correx.v1.LedgerCheckpoint.active_injected:type_name -> correx.v1.Turn
+	22, // 24: correx.v1.LedgerCheckpoint.resume:type_name -> correx.v1.ResumeToken
+	25, // [25:25] is the sub-list for method output_type
+	25, // [25:25] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_correx_v1_ledger_proto_init() }
@@ -1443,7 +1530,7 @@ func file_correx_v1_ledger_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_correx_v1_ledger_proto_rawDesc), len(file_correx_v1_ledger_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   16,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

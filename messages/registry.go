@@ -37,6 +37,7 @@ var registrations = []registration{
 	{"turn_injected", 1, StreamLedger, func() proto.Message { return new(TurnInjected) }},
 	{"slot_awaited", 1, StreamLedger, func() proto.Message { return new(SlotAwaited) }},
 	{"run_started", 1, StreamLedger, func() proto.Message { return new(RunStarted) }},
+	{"tools_launched", 1, StreamLedger, func() proto.Message { return new(ToolsLaunched) }},
 	{"run_suspended", 1, StreamLedger, func() proto.Message { return new(RunSuspended) }},
 	{"run_ended", 1, StreamLedger, func() proto.Message { return new(RunEnded) }},
 	{"turn_ended", 1, StreamLedger, func() proto.Message { return new(TurnEnded) }},

@@ -81,6 +81,7 @@ func (*TurnReturned) isLedgerRecord()      {}
 func (*TurnInjected) isLedgerRecord()      {}
 func (*SlotAwaited) isLedgerRecord()       {}
 func (*RunStarted) isLedgerRecord()        {}
+func (*ToolsLaunched) isLedgerRecord()     {}
 func (*RunSuspended) isLedgerRecord()      {}
 func (*RunEnded) isLedgerRecord()          {}
 func (*TurnEnded) isLedgerRecord()         {}
@@ -124,6 +125,8 @@ func (*StreamSnapshot) isIntent()   {}
 func (*StreamFinalize) isIntent()   {}
 func (*TurnStateChanged) isIntent() {}
 func (*RouterResponse) isIntent()   {}
+func (*ToolStatus) isIntent()       {}
+func (*WatchdogPrompt) isIntent()   {}
 func (*Notice) isIntent()           {}
 
 func (*Gap) isNotification()            {}

@@ -1428,6 +1428,212 @@ func (x *IdempotencyEntry) GetExpiresAt() *timestamppb.Timestamp {
 	return nil
 }
 
+// ToolAction is what is shown of one tool call.
+type ToolAction struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Parent_id is the action that this one is a part of; empty = none.
+	ParentId string `protobuf:"bytes,2,opt,name=parent_id,json=parentId,proto3" json:"parent_id,omitempty"`
+	Kind     string `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
+	Title    string `protobuf:"bytes,4,opt,name=title,proto3" json:"title,omitempty"`
+	// Started, updated or completed.
+	Phase string `protobuf:"bytes,5,opt,name=phase,proto3" json:"phase,omitempty"`
+	// Ok of a completed action; absent before.
+	Ok *bool `protobuf:"varint,6,opt,name=ok,proto3,oneof" json:"ok,omitempty"`
+	// Error of one that failed: only what is safe to show.
+	Error         *ToolError `protobuf:"bytes,7,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ToolAction) Reset() {
+	*x = ToolAction{}
+	mi := &file_correx_v1_types_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ToolAction) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ToolAction) ProtoMessage() {}
+
+func (x *ToolAction) ProtoReflect() protoreflect.Message {
+	mi := &file_correx_v1_types_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ToolAction.ProtoReflect.Descriptor instead.
+func (*ToolAction) Descriptor() ([]byte, []int) {
+	return file_correx_v1_types_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *ToolAction) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ToolAction) GetParentId() string {
+	if x != nil {
+		return x.ParentId
+	}
+	return ""
+}
+
+func (x *ToolAction) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *ToolAction) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
+func (x *ToolAction) GetPhase() string {
+	if x != nil {
+		return x.Phase
+	}
+	return ""
+}
+
+func (x *ToolAction) GetOk() bool {
+	if x != nil && x.Ok != nil {
+		return *x.Ok
+	}
+	return false
+}
+
+func (x *ToolAction) GetError() *ToolError {
+	if x != nil {
+		return x.Error
+	}
+	return nil
+}
+
+// ToolError says why an action failed, without output, paths or secrets.
+type ToolError struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	ErrorType        string                 `protobuf:"bytes,1,opt,name=error_type,json=errorType,proto3" json:"error_type,omitempty"`
+	Tool             string                 `protobuf:"bytes,2,opt,name=tool,proto3" json:"tool,omitempty"`
+	TimeoutMs        uint64                 `protobuf:"varint,3,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
+	ExitCode         *int32                 `protobuf:"varint,4,opt,name=exit_code,json=exitCode,proto3,oneof" json:"exit_code,omitempty"`
+	Exception        string                 `protobuf:"bytes,5,opt,name=exception,proto3" json:"exception,omitempty"`
+	Status           string                 `protobuf:"bytes,6,opt,name=status,proto3" json:"status,omitempty"`
+	Reason           string                 `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"`
+	Message          string                 `protobuf:"bytes,8,opt,name=message,proto3" json:"message,omitempty"`
+	ValidationErrors []string               `protobuf:"bytes,9,rep,name=validation_errors,json=validationErrors,proto3" json:"validation_errors,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *ToolError) Reset() {
+	*x = ToolError{}
+	mi := &file_correx_v1_types_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ToolError) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ToolError) ProtoMessage() {}
+
+func (x *ToolError) ProtoReflect() protoreflect.Message {
+	mi := &file_correx_v1_types_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ToolError.ProtoReflect.Descriptor instead.
+func (*ToolError) Descriptor() ([]byte, []int) {
+	return file_correx_v1_types_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *ToolError) GetErrorType() string {
+	if x != nil {
+		return x.ErrorType
+	}
+	return ""
+}
+
+func (x *ToolError) GetTool() string {
+	if x != nil {
+		return x.Tool
+	}
+	return ""
+}
+
+func (x *ToolError) GetTimeoutMs() uint64 {
+	if x != nil {
+		return x.TimeoutMs
+	}
+	return 0
+}
+
+func (x *ToolError) GetExitCode() int32 {
+	if x != nil && x.ExitCode != nil {
+		return *x.ExitCode
+	}
+	return 0
+}
+
+func (x *ToolError) GetException() string {
+	if x != nil {
+		return x.Exception
+	}
+	return ""
+}
+
+func (x *ToolError) GetStatus() string {
+	if x != nil {
+		return x.Status
+	}
+	return ""
+}
+
+func (x *ToolError) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *ToolError) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *ToolError) GetValidationErrors() []string {
+	if x != nil {
+		return x.ValidationErrors
+	}
+	return nil
+}
+
 var File_correx_v1_types_proto protoreflect.FileDescriptor
 
 const file_correx_v1_types_proto_rawDesc = "" +
@@ -1570,7 +1776,31 @@ const file_correx_v1_types_proto_rawDesc = "" +
 	"\aturn_id\x18\x01 \x01(\tR\x06turnId\x12!\n" +
 	"\fcontent_hash\x18\x02 \x01(\fR\vcontentHash\x129\n" +
 	"\n" +
-	"expires_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAtB3Z1github.com/correx/correx-actors/messages;messagesb\x06proto3"
+	"expires_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\"\xc1\x01\n" +
+	"\n" +
+	"ToolAction\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n" +
+	"\tparent_id\x18\x02 \x01(\tR\bparentId\x12\x12\n" +
+	"\x04kind\x18\x03 \x01(\tR\x04kind\x12\x14\n" +
+	"\x05title\x18\x04 \x01(\tR\x05title\x12\x14\n" +
+	"\x05phase\x18\x05 \x01(\tR\x05phase\x12\x13\n" +
+	"\x02ok\x18\x06 \x01(\bH\x00R\x02ok\x88\x01\x01\x12*\n" +
+	"\x05error\x18\a \x01(\v2\x14.correx.v1.ToolErrorR\x05errorB\x05\n" +
+	"\x03_ok\"\xa2\x02\n" +
+	"\tToolError\x12\x1d\n" +
+	"\n" +
+	"error_type\x18\x01 \x01(\tR\terrorType\x12\x12\n" +
+	"\x04tool\x18\x02 \x01(\tR\x04tool\x12\x1d\n" +
+	"\n" +
+	"timeout_ms\x18\x03 \x01(\x04R\ttimeoutMs\x12 \n" +
+	"\texit_code\x18\x04 \x01(\x05H\x00R\bexitCode\x88\x01\x01\x12\x1c\n" +
+	"\texception\x18\x05 \x01(\tR\texception\x12\x16\n" +
+	"\x06status\x18\x06 \x01(\tR\x06status\x12\x16\n" +
+	"\x06reason\x18\a \x01(\tR\x06reason\x12\x18\n" +
+	"\amessage\x18\b \x01(\tR\amessage\x12+\n" +
+	"\x11validation_errors\x18\t \x03(\tR\x10validationErrorsB\f\n" +
+	"\n" +
+	"_exit_codeB3Z1github.com/correx/correx-actors/messages;messagesb\x06proto3"
 
 var (
 	file_correx_v1_types_proto_rawDescOnce sync.Once
@@ -1584,7 +1814,7 @@ func file_correx_v1_types_proto_rawDescGZIP() []byte {
 	return file_correx_v1_types_proto_rawDescData
 }
 
-var file_correx_v1_types_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_correx_v1_types_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_correx_v1_types_proto_goTypes = []any{
 	(*SessionConfig)(nil),         // 0: correx.v1.SessionConfig
 	(*ResumeToken)(nil),           // 1: correx.v1.ResumeToken
@@ -1603,27 +1833,30 @@ var file_correx_v1_types_proto_goTypes = []any{
 	(*PackEntry)(nil),             // 14: correx.v1.PackEntry
 	(*PackView)(nil),              // 15: correx.v1.PackView
 	(*IdempotencyEntry)(nil),      // 16: correx.v1.IdempotencyEntry
-	(*timestamppb.Timestamp)(nil), // 17: google.protobuf.Timestamp
+	(*ToolAction)(nil),            // 17: correx.v1.ToolAction
+	(*ToolError)(nil),             // 18: correx.v1.ToolError
+	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
 }
 var file_correx_v1_types_proto_depIdxs = []int32{
-	17, // 0: correx.v1.HistoryEntry.timestamp:type_name -> google.protobuf.Timestamp
+	19, // 0: correx.v1.HistoryEntry.timestamp:type_name -> google.protobuf.Timestamp
 	1,  // 1: correx.v1.Turn.resume:type_name -> correx.v1.ResumeToken
 	2,  // 2: correx.v1.Turn.attachments:type_name -> correx.v1.Attachment
-	17, // 3: correx.v1.Turn.accepted_at:type_name -> google.protobuf.Timestamp
-	17, // 4: correx.v1.StageEntry.timestamp:type_name -> google.protobuf.Timestamp
-	17, // 5: correx.v1.QueuedTurn.accepted_at:type_name -> google.protobuf.Timestamp
+	19, // 3: correx.v1.Turn.accepted_at:type_name -> google.protobuf.Timestamp
+	19, // 4: correx.v1.StageEntry.timestamp:type_name -> google.protobuf.Timestamp
+	19, // 5: correx.v1.QueuedTurn.accepted_at:type_name -> google.protobuf.Timestamp
 	9,  // 6: correx.v1.SessionView.l2_memory:type_name -> correx.v1.StageEntry
 	6,  // 7: correx.v1.SessionView.conversation_history:type_name -> correx.v1.HistoryEntry
 	10, // 8: correx.v1.SessionView.active_run:type_name -> correx.v1.ActiveRun
 	11, // 9: correx.v1.SessionView.queue:type_name -> correx.v1.QueuedTurn
 	13, // 10: correx.v1.SessionView.pending_steers:type_name -> correx.v1.PendingSteer
 	14, // 11: correx.v1.PackView.entries:type_name -> correx.v1.PackEntry
-	17, // 12: correx.v1.IdempotencyEntry.expires_at:type_name -> google.protobuf.Timestamp
-	13, // [13:13] is the sub-list for method output_type
-	13, // [13:13] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	19, // 12: correx.v1.IdempotencyEntry.expires_at:type_name -> google.protobuf.Timestamp
+	18, // 13: correx.v1.ToolAction.error:type_name -> correx.v1.ToolError
+	14, // [14:14] is the sub-list for method output_type
+	14, // [14:14] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_correx_v1_types_proto_init() }
@@ -1634,13 +1867,15 @@ func file_correx_v1_types_proto_init() {
 	file_correx_v1_types_proto_msgTypes[0].OneofWrappers = []any{}
 	file_correx_v1_types_proto_msgTypes[4].OneofWrappers = []any{}
 	file_correx_v1_types_proto_msgTypes[8].OneofWrappers = []any{}
+	file_correx_v1_types_proto_msgTypes[17].OneofWrappers = []any{}
+	file_correx_v1_types_proto_msgTypes[18].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_correx_v1_types_proto_rawDesc), len(file_correx_v1_types_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   17,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

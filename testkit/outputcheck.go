@@ -74,9 +74,11 @@ func (c *outputCheck) after(before session.State, r Result, turns map[string]*tu
 			err = c.ofActive(e.RunID, e.Attempt, r.State)
 		case session.Inject:
 			err = c.ofActive(e.RunID, e.Attempt, r.State)
+		case session.LaunchTools:
+			err = c.launched(e, r)
 		case session.ArmStart:
 			err = c.ofActive(e.RunID, e.Attempt, r.State)
-		case session.ArmOffer, session.AnnounceEvents, session.AskSlot, session.DropSlot, session.ArmSlot, session.ArmSettle:
+		case session.RefuseSteer, session.ArmOffer, session.AnnounceEvents, session.AskSlot, session.DropSlot, session.ArmSlot, session.ArmSettle:
 		}
 		if err != nil {
 			return err
@@ -106,6 +108,19 @@ func (c *outputCheck) started(order session.RunOrder, s session.State, turns map
 		return fmt.Errorf("run %s starts without a slot", order.RunID)
 	}
 	return c.ofActive(order.RunID, order.Attempt, s)
+}
+
+// launched: tools start after the record that says so, and never for a run that is being stopped.
+func (c *outputCheck) launched(e session.LaunchTools, r Result) error {
+	if run := r.State.Ledger.Active; run == nil || run.Aborted || !run.Launched {
+		return fmt.Errorf("tools %v start for %+v", e.CallIDs, run)
+	}
+	for _, record := range r.Ledger {
+		if l, ok := record.(*messages.ToolsLaunched); ok && slices.Equal(l.GetCallIds(), e.CallIDs) {
+			return c.ofActive(e.RunID, e.Attempt, r.State)
+		}
+	}
+	return fmt.Errorf("tools %v start without a record", e.CallIDs)
 }
 
 // asked joins the texts of a run's turns.
@@ -156,7 +171,7 @@ func (c *outputCheck) item(p session.Publish, r Result, turns map[string]*turnLi
 		return c.turnState(intent, turns)
 	case *messages.RouterResponse:
 		return c.response(p.Seq, intent, r)
-	case *messages.StreamSnapshot, *messages.Notice:
+	case *messages.StreamSnapshot, *messages.Notice, *messages.ToolStatus, *messages.WatchdogPrompt:
 	}
 	return nil
 }

@@ -62,7 +62,7 @@ func (c *sessionCheck) reply(cmd session.Command, r Result) error {
 	switch cmd.(type) {
 	case session.Start, session.Submit, session.Record, session.Abort, session.Withdraw, session.KeepAlive:
 		asks = true
-	case session.Recover, session.Touch, session.Ack, session.RunPhased, session.RunRetried, session.RunStreamed, session.RunFinished,
+	case session.Recover, session.Touch, session.ToolsAsked, session.ToolsMoved, session.Ack, session.RunPhased, session.RunRetried, session.RunStreamed, session.RunFinished,
 		session.GraceOver, session.Tick, session.Drain, session.Suspend, session.SteerAnswered, session.SteerAsked, session.OfferOver, session.SlotGranted, session.SlotOver,
 		session.LeaseWanted, session.SettleOver, session.StartFailed, session.StartAgain:
 	}
@@ -130,7 +130,11 @@ func (c *sessionCheck) recovered(k *SessionKit, cmd session.Command, before sess
 		return fmt.Errorf("%v are open after a downtime of %s", c.queue.open(), down)
 	}
 	for _, record := range r.Ledger {
-		if end, ok := record.(*messages.TurnEnded); ok && (!long && k.cfg.RecoveryPolicy != session.RecoveryDrop || end.GetState() != string(messages.TurnExpired)) {
+		end, ok := record.(*messages.TurnEnded)
+		if !ok || end.GetReason() == string(messages.CodeBudgetExceeded) {
+			continue
+		}
+		if !long && k.cfg.RecoveryPolicy != session.RecoveryDrop || end.GetState() != string(messages.TurnExpired) {
 			return fmt.Errorf("turn %s ends as %s after a downtime of %s", end.GetTurnId(), end.GetState(), down)
 		}
 	}

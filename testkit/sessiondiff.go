@@ -38,7 +38,7 @@ func diffLedgers(a, b session.Ledger) string {
 		return fmt.Sprintf("spent %+v, %+v", a.Spent, b.Spent)
 	case !slices.Equal(a.Awaited, b.Awaited):
 		return fmt.Sprintf("awaited slots of %v, %v", a.Awaited, b.Awaited)
-	case !proto.Equal(a.Resume.Token, b.Resume.Token) || a.Resume.Lineage != b.Resume.Lineage:
+	case !proto.Equal(a.Resume.Token, b.Resume.Token) || a.Resume.Lineage != b.Resume.Lineage || a.Resume.TurnID != b.Resume.TurnID:
 		return fmt.Sprintf("resume %v, %v", a.Resume, b.Resume)
 	case a.SinceCheckpoint != b.SinceCheckpoint:
 		return fmt.Sprintf("%d records since the checkpoint, %d", a.SinceCheckpoint, b.SinceCheckpoint)

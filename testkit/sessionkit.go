@@ -303,6 +303,12 @@ func (k *SessionKit) completeReport(cmd session.Command) session.Command {
 	case session.RunRetried:
 		active(&c.RunID, &c.Attempt)
 		return c
+	case session.ToolsAsked:
+		active(&c.RunID, &c.Attempt)
+		return c
+	case session.ToolsMoved:
+		active(&c.RunID, &c.Attempt)
+		return c
 	case session.RunStreamed:
 		active(&c.RunID, &c.Attempt)
 		return c

@@ -30,7 +30,7 @@ func (c *sessionCheck) ledger(k *SessionKit, before session.State, r Result) err
 			}
 		case *messages.AbortRequested:
 			err = c.queue.stop(record)
-		case *messages.SlotAwaited, *messages.SessionConfigured, *messages.RunSuspended, *messages.OutputReserved,
+		case *messages.SlotAwaited, *messages.ToolsLaunched, *messages.SessionConfigured, *messages.RunSuspended, *messages.OutputReserved,
 			*messages.SessionAlive, *messages.FinalsAcked, *messages.LedgerCheckpoint:
 		}
 		if err != nil {

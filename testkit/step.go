@@ -124,6 +124,14 @@ func Usage(input, output uint64) Step {
 	}}
 }
 
+// Resume sets the token that the completion reports.
+func Resume(token string) Step {
+	return Step{func(_ context.Context, c *calling) error {
+		c.completion.Resume = token
+		return nil
+	}}
+}
+
 // Panic panics with value in the goroutine of the call.
 func Panic(value any) Step {
 	return Step{func(context.Context, *calling) error { panic(value) }}

@@ -46,6 +46,8 @@ type Config struct {
 	OpenAI       OpenAI       `koanf:"openai"`
 	Offline      Offline      `koanf:"offline"`
 	Log          Log          `koanf:"log"`
+	Metrics      Metrics      `koanf:"metrics"`
+	Telemetry    Telemetry    `koanf:"telemetry"`
 
 	// Version is what the server tells its clients that it is; no setting.
 	Version string `koanf:"-"`
@@ -90,6 +92,8 @@ type Turns struct {
 type Conversation struct {
 	KeepLast    int `koanf:"keep_last" min:"1" max:"1000" doc:"history entries in a prompt; twice as many are remembered"`
 	TokenBudget int `koanf:"token_budget" min:"1" doc:"tokens of a prompt"`
+	// AnswerReserve: see runner.Deps.
+	AnswerReserve int `koanf:"answer_reserve" min:"0" doc:"tokens that a prompt leaves free in the model's window for the answer, half of the window at most; a model's max_output goes before it"`
 }
 
 // Budget bounds what a session may use.
@@ -138,7 +142,8 @@ type Journal struct {
 
 // OpenAI is the OpenAI-compatible provider.
 type OpenAI struct {
-	BaseURL URL    `koanf:"base_url" doc:"endpoint up to and without /chat/completions; also OPENAI_BASE_URL" default:"https://api.openai.com/v1"`
+	BaseURL URL    `koanf:"base_url" doc:"endpoint up to and without /chat/completions or /responses; also OPENAI_BASE_URL" default:"https://api.openai.com/v1"`
+	API     string `koanf:"api" enum:"chat,responses" doc:"chat sends the conversation with each call; with responses the provider keeps it"`
 	Model   string `koanf:"model" doc:"model of turns and sessions that name none"`
 	APIKey  Secret `koanf:"api_key" doc:"key; also OPENAI_API_KEY, or the path of a file with it as openai.api_key_file or OPENAI_API_KEY_FILE"`
 }
@@ -152,6 +157,16 @@ type Offline struct {
 type Log struct {
 	Level  string `koanf:"level" enum:"debug,info,warn,error" doc:"least level that is logged"`
 	Format string `koanf:"format" enum:"text,json" doc:"lines for people, or one JSON object a line"`
+}
+
+// Metrics are the numbers at GET /metrics.
+type Metrics struct {
+	Enabled bool `koanf:"enabled" doc:"serve metrics for Prometheus at /metrics"`
+}
+
+// Telemetry is what spans of model calls hold.
+type Telemetry struct {
+	Content bool `koanf:"content" doc:"put prompts and answers, 16 KiB of each, into the spans that a host takes; whoever reads the spans reads conversations"`
 }
 
 // Providers of Config.Provider.
@@ -176,6 +191,9 @@ const (
 // fallbackModel answers when nothing names a model: one that every OpenAI-compatible service knows or maps.
 const fallbackModel = "gpt-4o-mini"
 
+// answerReserve is enough for what a talking partner says, and leaves most of the smallest windows to the prompt.
+const answerReserve = 1024
+
 // DefaultConfig gives the documented defaults. DataDir depends on the machine and is empty: Load chooses it, and a host that
 // embeds a bolt journal names its own.
 func DefaultConfig() Config {
@@ -195,7 +213,7 @@ func DefaultConfig() Config {
 		Idempotency: Idempotency{Window: rules.IdempotencyWindow, Keys: rules.IdempotencyKeys},
 		Turns:       Turns{Retention: rules.TurnRetention},
 		Conversation: Conversation{
-			KeepLast: rules.KeepLast, TokenBudget: rules.TokenBudget,
+			KeepLast: rules.KeepLast, TokenBudget: rules.TokenBudget, AnswerReserve: answerReserve,
 		},
 		Recovery: Recovery{Policy: string(rules.RecoveryPolicy), MaxAge: rules.RecoveryMaxAge, MaxAttempts: rules.RecoveryMaxAttempts},
 		Session:  Session{Idle: session.DefaultIdle},
@@ -211,8 +229,9 @@ func DefaultConfig() Config {
 		Output:  Output{Keep: session.DefaultKeep, FinalTTL: rules.FinalTTL},
 		Drain:   Drain{Timeout: 30 * time.Second},
 		Journal: Journal{Driver: DriverBolt},
-		OpenAI:  OpenAI{Model: fallbackModel},
+		OpenAI:  OpenAI{API: string(openai.APIChat), Model: fallbackModel},
 		Log:     Log{Level: "info", Format: FormatText},
+		Metrics: Metrics{Enabled: true},
 		Version: "unknown",
 	}
 }
@@ -278,6 +297,7 @@ func (c Config) openAIConfigured() bool { return c.OpenAI.APIKey != "" || c.Open
 func (c Config) openAI(log *slog.Logger) openai.Config {
 	return openai.Config{
 		BaseURL:        string(c.OpenAI.BaseURL),
+		API:            openai.API(c.OpenAI.API),
 		APIKey:         string(c.OpenAI.APIKey),
 		Model:          c.OpenAI.Model,
 		ConnectTimeout: c.Runs.ConnectTimeout,

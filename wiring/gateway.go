@@ -29,12 +29,13 @@ type gatewayParams struct {
 	System    *kernel.System
 	Directory *directory.Directory
 	Journal   persistence.Journal
+	Metrics   exposed
 	Log       *slog.Logger
 }
 
 func newGateway(p gatewayParams) (*gateway.Gateway, error) {
 	g, err := gateway.New(p.Config.gateway(), gateway.Deps{
-		Kernel: p.System, Directory: p.Directory, Journal: p.Journal, Log: p.Log,
+		Kernel: p.System, Directory: p.Directory, Journal: p.Journal, Log: p.Log, Metrics: p.Metrics,
 	})
 	if err != nil {
 		return nil, &StartError{Part: "the gateway", Err: err}

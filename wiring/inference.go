@@ -9,6 +9,7 @@ import (
 	"github.com/correx/correx-actors/inference"
 	"github.com/correx/correx-actors/inference/offline"
 	"github.com/correx/correx-actors/inference/route"
+	"github.com/correx/correx-actors/inference/telemetry"
 	"github.com/correx/correx-actors/messages"
 )
 
@@ -47,7 +48,10 @@ func (c Config) open(lc fx.Lifecycle, p Provider, log *slog.Logger) (inference.P
 	return made, nil
 }
 
-func newRouter(lc fx.Lifecycle, cfg Config, first inference.Provider, log *slog.Logger) (*route.Router, error) {
+// newRouter watches each provider's calls, also those of one that a host has put in the place of the first.
+func newRouter(
+	lc fx.Lifecycle, cfg Config, first inference.Provider, calls *telemetry.Calls, log *slog.Logger,
+) (*route.Router, error) {
 	list, made := cfg.backends(), []inference.Provider{first}
 	for _, p := range list[1:] {
 		further, err := cfg.open(lc, p, log)
@@ -55,6 +59,9 @@ func newRouter(lc fx.Lifecycle, cfg Config, first inference.Provider, log *slog.
 			return nil, err
 		}
 		made = append(made, further)
+	}
+	for i, p := range list {
+		made[i] = calls.Watch(made[i], cfg.modelsOf(p)...)
 	}
 	router, err := route.New(cfg.routing(list, made, log))
 	if err != nil {

@@ -296,11 +296,26 @@ func (f field) read(raw any) (any, string) {
 		}
 		return nil, "want a duration such as 500ms, 30s or 15m"
 	case "number":
+		if f.typ.Kind() == reflect.Float64 {
+			n, err := strconv.ParseFloat(fmt.Sprint(raw), 64)
+			if err != nil {
+				return nil, "want a number"
+			}
+			return n, ""
+		}
 		n, err := strconv.ParseInt(fmt.Sprint(raw), 10, strconv.IntSize)
 		if err != nil {
 			return nil, "want a whole number"
 		}
 		return reflect.ValueOf(n).Convert(f.typ).Interface(), ""
+	case "boolean":
+		switch raw { // what YAML writes; 1, yes and the like would be guesses
+		case "true":
+			return true, ""
+		case "false":
+			return false, ""
+		}
+		return nil, "want true or false"
 	case "list":
 		return list(raw)
 	case "objects":

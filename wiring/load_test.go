@@ -3,6 +3,7 @@ package wiring_test
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -122,6 +123,9 @@ func TestRefusalsNameKeyValueAndSource(t *testing.T) {
 			want: []string{"queue.limit", "bogus"},
 		},
 		{
+			name: "neither true nor false", yaml: "metrics: {enabled: 1}", want: []string{`setting metrics.enabled is "1" (from FILE): want true or false`},
+		},
+		{
 			name: "null", yaml: "listen:", want: []string{`setting listen is "<nil>" (from FILE): want a text`},
 		},
 		{
@@ -216,6 +220,8 @@ func TestEverySettingCanComeFromEachSource(t *testing.T) {
 			value = "7"
 		case s.Key == "turns.retention": // at least idempotency.window
 			value = "48h"
+		case s.Type == "boolean":
+			value = strconv.FormatBool(s.Default != "true")
 		}
 		environ := []string{"HOME=/h"}
 		fromEnv, err := wiring.Load(wiring.Sources{Environ: append(environ, s.Env+"="+value)})

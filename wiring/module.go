@@ -3,7 +3,8 @@
 // and examples/embed-plain does without.
 //
 // A host embeds the runtime with Module and takes what it needs from the graph: *actors.Client to talk to sessions,
-// *gateway.Gateway for the address. It may decorate inference.Provider, persistence.Journal and *slog.Logger.
+// *gateway.Gateway for the address. It may decorate inference.Provider, persistence.Journal, *slog.Logger,
+// trace.TracerProvider and metric.MeterProvider.
 package wiring
 
 import (
@@ -32,6 +33,7 @@ func Module(cfg Config) fx.Option {
 		inferring,
 		sessions,
 		edge,
+		watching,
 		fx.Invoke(serve),
 	)
 }

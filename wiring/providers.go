@@ -13,23 +13,28 @@ import (
 	"github.com/correx/correx-actors/inference/offline"
 	"github.com/correx/correx-actors/inference/openai"
 	"github.com/correx/correx-actors/inference/route"
+	"github.com/correx/correx-actors/inference/tokenizer"
 )
 
 // Provider is one more OpenAI-compatible provider. Only a file can name them: they are a list of objects.
 type Provider struct {
 	Name     string         `koanf:"name" doc:"name in fallbacks, reasons and logs"`
-	BaseURL  URL            `koanf:"base_url" doc:"endpoint up to and without /chat/completions" default:"https://api.openai.com/v1"`
+	BaseURL  URL            `koanf:"base_url" doc:"endpoint up to and without /chat/completions or /responses" default:"https://api.openai.com/v1"`
+	API      string         `koanf:"api" enum:"chat,responses" doc:"chat sends the conversation with each call; with responses the provider keeps it" default:"chat"`
 	APIKey   Secret         `koanf:"api_key" doc:"key, or the path of a file with it as api_key_file; a local server may need none"`
 	Models   []Model        `koanf:"models" doc:"models it serves, the one for turns that name none first; without the list it takes every name that no other provider lists"`
+	Bytes    float64        `koanf:"bytes_per_token" min:"0" max:"16" doc:"how many bytes a token is reckoned to have where the vocabulary is not known; 0 is 4"`
 	Limits   ProviderLimits `koanf:"limits"`
 	Fallback []string       `koanf:"fallback" doc:"who takes over when it cannot answer, in order: PROVIDER or PROVIDER/MODEL; openai and offline are known too"`
 }
 
 // Model is a model of a provider.
 type Model struct {
-	Name    string   `koanf:"name" doc:"the provider's own name"`
-	Aliases []string `koanf:"aliases" doc:"further names under which turns may ask for it"`
-	Window  int      `koanf:"window" min:"0" doc:"its window in tokens; 0 is what is known of the name"`
+	Name      string   `koanf:"name" doc:"the provider's own name"`
+	Aliases   []string `koanf:"aliases" doc:"further names under which turns may ask for it"`
+	Window    int      `koanf:"window" min:"0" doc:"its window in tokens; 0 is what is known of the name"`
+	MaxOutput int      `koanf:"max_output" min:"0" doc:"longest answer in tokens, which prompts leave free in the window; 0 is the provider's limit, and conversation.answer_reserve"`
+	Bytes     float64  `koanf:"bytes_per_token" min:"0" max:"16" doc:"how many bytes a token is reckoned to have, also if the vocabulary is known; 0 counts exactly where it is, else as its provider says"`
 }
 
 // ProviderLimits bound the calls of one provider.
@@ -102,12 +107,28 @@ func (c Config) backend(p Provider, log *slog.Logger) (inference.Provider, error
 
 func (c Config) openAIOf(p Provider, log *slog.Logger) openai.Config {
 	own := openai.Config{
-		Name: p.Name, BaseURL: string(p.BaseURL), APIKey: string(p.APIKey), ConnectTimeout: c.Runs.ConnectTimeout, Logger: log,
+		Name: p.Name, BaseURL: string(p.BaseURL), API: openai.API(p.API), APIKey: string(p.APIKey),
+		ConnectTimeout: c.Runs.ConnectTimeout, Logger: log,
 	}
 	if len(p.Models) > 0 {
 		own.Model = p.Models[0].Name
 	}
 	return own
+}
+
+// modelsOf gives the names of models that the configuration has for a provider.
+func (c Config) modelsOf(p Provider) []string {
+	var models []string
+	for _, m := range p.Models {
+		models = append(models, m.Name)
+	}
+	switch {
+	case c.own(p) && p.Name == ProviderOpenAI:
+		models = append(models, c.OpenAI.Model)
+	case c.own(p) && p.Name == ProviderOffline:
+		models = append(models, offline.Name)
+	}
+	return models
 }
 
 // routing is the router's configuration over backends that were made in their order.
@@ -119,8 +140,11 @@ func (c Config) routing(list []Provider, made []inference.Provider, log *slog.Lo
 	}
 	for i, p := range list {
 		entry := route.Provider{Name: p.Name, Backend: made[i], Limits: route.Limits(p.Limits), Fallback: p.Fallback}
+		if p.Bytes > 0 {
+			entry.Counter = tokenizer.Estimating(p.Bytes)
+		}
 		for _, m := range p.Models {
-			entry.Models = append(entry.Models, route.Model{Name: m.Name, Aliases: m.Aliases, Window: m.Window})
+			entry.Models = append(entry.Models, m.route())
 		}
 		if c.own(p) && p.Name == ProviderOpenAI {
 			entry.Standard = c.OpenAI.Model
@@ -128,6 +152,29 @@ func (c Config) routing(list []Provider, made []inference.Provider, log *slog.Lo
 		routes.Providers = append(routes.Providers, entry)
 	}
 	return routes
+}
+
+func (m Model) route() route.Model {
+	entry := route.Model{Name: m.Name, Aliases: m.Aliases, Window: m.Window, MaxOutput: m.MaxOutput}
+	if m.Bytes > 0 {
+		entry.Counter = tokenizer.Factor(m.Bytes)
+	}
+	return entry
+}
+
+// engines are the providers that keep conversations.
+func (c Config) engines() []string {
+	var names []string
+	for _, p := range c.backends() {
+		api := p.API
+		if c.own(p) && p.Name == ProviderOpenAI {
+			api = c.OpenAI.API
+		}
+		if api == string(openai.APIResponses) {
+			names = append(names, p.Name)
+		}
+	}
+	return names
 }
 
 // checkProviders says what is wrong with the list; nil = nothing.

@@ -17,7 +17,11 @@ import (
 	"github.com/correx/correx-actors/persistence"
 )
 
-var sessions = fx.Provide(newDirectory, actors.NewClient)
+var sessions = fx.Provide(newSlots, newDirectory, actors.NewClient)
+
+func newSlots(cfg Config, sys *kernel.System, routes *route.Router) *slots.Slots {
+	return slots.New(sys, slots.Config{Max: cfg.Runs.MaxConcurrent, PerProvider: routes.PerProvider()})
+}
 
 type directoryParams struct {
 	fx.In
@@ -28,24 +32,28 @@ type directoryParams struct {
 	Journal   persistence.Journal
 	Router    inference.Router
 	Routes    *route.Router
+	Slots     *slots.Slots
 	Log       *slog.Logger
 }
 
 func newDirectory(p directoryParams) (*directory.Directory, error) {
+	rules := p.Config.rules()
+	rules.ResumeEngines, rules.ServesModel = p.Config.engines(), p.Routes.Serves
 	deps := session.Deps{
 		Kernel:  p.System,
 		Journal: p.Journal,
 		Owner:   persistence.Owner{Node: node()},
-		Core:    p.Config.rules(),
+		Core:    rules,
 		Runner: runner.Deps{
-			Kernel:       p.System,
-			Router:       p.Router,
-			Counter:      tokenizer.For,
-			SystemPrompt: p.Config.SystemPrompt,
-			Limits:       p.Config.runLimits(),
-			Log:          p.Log,
+			Kernel:        p.System,
+			Router:        p.Router,
+			Counter:       tokenizer.For,
+			SystemPrompt:  p.Config.SystemPrompt,
+			AnswerReserve: p.Config.Conversation.AnswerReserve,
+			Limits:        p.Config.runLimits(),
+			Log:           p.Log,
 		},
-		Slots:      slots.New(p.System, slots.Config{Max: p.Config.Runs.MaxConcurrent, PerProvider: p.Routes.PerProvider()}),
+		Slots:      p.Slots,
 		Output:     session.OutputConfig{Keep: p.Config.Output.Keep, KeepBytes: session.DefaultKeepBytes},
 		Idle:       p.Config.Session.Idle,
 		UnknownFor: session.DefaultUnknownFor,

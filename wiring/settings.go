@@ -15,7 +15,7 @@ type Setting struct {
 	// file can hold: it has no variable.
 	Key string
 	Env string
-	// Type is string, list, objects, duration, number or secret.
+	// Type is string, list, objects, duration, number, boolean or secret.
 	Type string
 	// Default as it would be written; "" = none.
 	Default string
@@ -122,6 +122,8 @@ func (f field) kind() string {
 		return "list"
 	case f.typ.Kind() == reflect.String:
 		return "string"
+	case f.typ.Kind() == reflect.Bool:
+		return "boolean"
 	}
 	return "number"
 }
@@ -139,6 +141,14 @@ func (f field) check(v any) string {
 	case time.Duration:
 		if low, _ := time.ParseDuration(f.min); v < low {
 			return "want at least " + f.min
+		}
+	case float64:
+		low, err := strconv.ParseFloat(f.min, 64)
+		if err == nil && !(v >= low) {
+			return "want at least " + f.min
+		}
+		if high, err := strconv.ParseFloat(f.max, 64); err == nil && v > high {
+			return "want at most " + f.max
 		}
 	case int, int64:
 		n := reflect.ValueOf(v).Int()

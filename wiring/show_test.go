@@ -95,17 +95,19 @@ func TestSettingsAreTheContractNames(t *testing.T) {
 		"listen": "127.0.0.1:7711", "origins": "", "limits.max_frame_bytes": "65536", "limits.max_input_bytes": "32768",
 		"queue.mode": "collect", "queue.limit": "20", "queue.merge_window": "500ms", "queue.settle": "0s", "steer.deadline": "2s", "interrupt.grace": "2s", "idempotency.window": "24h",
 		"idempotency.keys": "10000", "turns.retention": "720h",
-		"conversation.keep_last": "6", "conversation.token_budget": "4096", "budget.tokens_per_day": "0", "recovery.policy": "resume", "recovery.max_age": "15m", "recovery.max_attempts": "3",
+		"conversation.keep_last": "6", "conversation.token_budget": "4096", "conversation.answer_reserve": "1024", "budget.tokens_per_day": "0", "recovery.policy": "resume", "recovery.max_age": "15m", "recovery.max_attempts": "3",
 		"session.idle": "10m", "runs.max_concurrent": "64", "runs.slot_timeout": "5m", "runs.connect_timeout": "10s", "runs.first_token_timeout": "2m", "runs.token_timeout": "1m",
 		"runs.timeout": "30m", "runs.max_answer_bytes": "4194304", "output.keep": "1000", "output.final_ttl": "24h",
 		"drain.timeout": "30s", "journal.driver": "bolt",
 		"data_dir": "$XDG_DATA_HOME/correx-actors, else ~/.local/share/correx-actors",
-		"provider": "auto", "openai.base_url": "https://api.openai.com/v1", "openai.model": "gpt-4o-mini", "openai.api_key": "",
-		"providers": "", "providers[].name": "", "providers[].base_url": "https://api.openai.com/v1", "providers[].api_key": "",
+		"provider": "auto", "openai.base_url": "https://api.openai.com/v1", "openai.api": "chat", "openai.model": "gpt-4o-mini", "openai.api_key": "",
+		"providers": "", "providers[].name": "", "providers[].base_url": "https://api.openai.com/v1", "providers[].api": "chat", "providers[].api_key": "",
 		"providers[].models": "", "providers[].models[].name": "", "providers[].models[].aliases": "", "providers[].models[].window": "0",
+		"providers[].models[].max_output": "0", "providers[].models[].bytes_per_token": "0", "providers[].bytes_per_token": "0",
 		"providers[].limits.concurrent": "0", "providers[].limits.requests_per_minute": "0", "providers[].limits.tokens_per_minute": "0",
 		"providers[].fallback": "", "retry.limit": "2", "retry.max_wait": "30s", "breaker.failures": "5", "breaker.pause": "30s",
 		"offline.delay": "0s", "system_prompt": "the embedded one", "log.level": "info", "log.format": "text",
+		"metrics.enabled": "true", "telemetry.content": "false",
 	}
 	got := make(map[string]string)
 	for _, s := range wiring.Settings() {

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -13,13 +12,13 @@ import (
 
 // follower is the actor that submits one turn for an HTTP request and waits for its final.
 type follower struct {
+	pursuit
+
 	// reply gets the answer to SubmitTurn.
 	reply chan messages.Reply
 	// end gets what became of the turn, once.
-	end  chan turnEnd
-	ask  func(messages.Command)
-	turn messages.TurnID
-	run  messages.RunID
+	end chan turnEnd
+	ask func(messages.Command)
 }
 
 // turnEnd is what became of a turn: one of its fields, or none if the session was restarted and must be asked.
@@ -92,37 +91,13 @@ func (f *follower) answered(reply messages.Reply) {
 }
 
 func (f *follower) item(m *messages.DeliveryIntent) {
-	switch body := m.GetBody().(type) {
-	case *messages.DeliveryIntent_RouterResponse:
-		if body.RouterResponse.GetRunId() == f.run || slices.Contains(body.RouterResponse.GetTurnIds(), f.turn) {
-			f.found(turnEnd{final: m})
-		}
-	case *messages.DeliveryIntent_TurnState:
-		if body.TurnState.GetTurnId() == f.turn {
-			f.moved(body.TurnState)
-		}
-	}
-}
-
-// moved: the turn has its end. A canceled or failed one may or may not have had a run; if it had, its final is on the way.
-func (f *follower) moved(m *messages.TurnStateChanged) {
-	switch messages.TurnState(m.GetState()) {
-	case messages.TurnMerged:
-		f.run = messages.RunIDOf(m.GetMergedInto())
-	case messages.TurnSteered:
-		f.run = m.GetSteeredInto()
-	case messages.TurnCancelled, messages.TurnWithdrawn, messages.TurnExpired, messages.TurnFailed: // failed also without a run: no slot came
+	switch f.meets(m) {
+	case meetsLast:
+		f.found(turnEnd{final: m})
+	case meetsEnd:
 		f.ask(&messages.GetTurn{TurnId: f.turn})
-	case messages.TurnQueued, messages.TurnOffered, messages.TurnRunning, // no ends
-		messages.TurnAnswered, messages.TurnInterrupted, messages.TurnIncomplete: // of a run
+	case meetsOther, meetsOwn:
 	}
-}
-
-// settled says whether nothing more is to come of a turn: it has its end, and so has the run that took it.
-func settled(t *messages.TurnStatus) bool {
-	state := messages.TurnState(t.GetState())
-	taken := state == messages.TurnMerged || state == messages.TurnSteered
-	return state.Ended() && (!taken || messages.Outcome(t.GetOutcome()).Valid())
 }
 
 func (f *follower) found(end turnEnd) {

@@ -130,13 +130,17 @@ func ifMatch(r *http.Request, body *uint64) (*uint64, *messages.Failure) {
 // streamEvents sends the event log as server-sent events and stays open: id is the sequence, so that a client's
 // Last-Event-ID resumes.
 func (g *Gateway) streamEvents(w http.ResponseWriter, r *http.Request, key messages.Key, after uint64) {
-	if last := r.Header.Get("Last-Event-ID"); last != "" {
-		n, err := strconv.ParseUint(last, 10, 64)
-		if err != nil {
-			respondError(w, messages.Fail(messages.CodeInvalidField, fmt.Sprintf("Last-Event-ID %.100q is no sequence", last)))
-			return
-		}
-		after = n
+	last, failure := lastEventID(r)
+	if failure != nil {
+		respondError(w, failure)
+		return
+	}
+	if last != nil {
+		after = *last
+	}
+	if r.Method == http.MethodHead {
+		newEventStream(w)
+		return
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -151,7 +155,7 @@ func (g *Gateway) streamEvents(w http.ResponseWriter, r *http.Request, key messa
 	defer beat.Stop()
 	for s.err == nil {
 		for stored, err := range persistence.Tail(ctx, g.deps.Journal, key, after, nil) {
-			if s.event(ctx, stored, err); s.err != nil {
+			if s.stored(ctx, stored, err); s.err != nil {
 				return
 			}
 			after = stored.GetSequence()
@@ -160,7 +164,7 @@ func (g *Gateway) streamEvents(w http.ResponseWriter, r *http.Request, key messa
 		select {
 		case <-wake:
 		case <-beat.C:
-			s.write(": \n\n")
+			s.comment("")
 			s.flush()
 		case <-ctx.Done():
 			return
@@ -210,58 +214,5 @@ func signal(wake chan<- struct{}) {
 	select {
 	case wake <- struct{}{}:
 	default:
-	}
-}
-
-// eventStream writes server-sent events; err is the first that went wrong.
-type eventStream struct {
-	w       http.ResponseWriter
-	control *http.ResponseController
-	err     error
-}
-
-func newEventStream(w http.ResponseWriter) *eventStream {
-	h := w.Header()
-	h.Set("Content-Type", typeSSE)
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no")
-	w.WriteHeader(http.StatusOK)
-	return &eventStream{w: w, control: http.NewResponseController(w)}
-}
-
-// event writes one event of the log, or the error at which the stream ends.
-func (s *eventStream) event(ctx context.Context, stored *messages.StoredEvent, err error) {
-	if ctx.Err() != nil {
-		s.err = context.Cause(ctx)
-		return
-	}
-	var data []byte
-	if err == nil {
-		var e *protocol.StoredEvent
-		if e, err = storedEvent(stored); err == nil {
-			data, err = protocol.EncodeBody(e)
-		}
-	}
-	if err == nil {
-		s.write(fmt.Sprintf("id: %d\nevent: session_event\ndata: %s\n\n", stored.GetSequence(), data))
-		return
-	}
-	if data, encodeErr := protocol.EncodeBody(failureFrame("", messages.Key{}, journalFailure(err)).Body()); encodeErr == nil {
-		s.write(fmt.Sprintf("event: error\ndata: %s\n\n", data))
-		s.flush()
-	}
-	s.err = err
-}
-
-func (s *eventStream) write(text string) {
-	if s.err == nil {
-		_ = s.control.SetWriteDeadline(time.Now().Add(writeWithin)) // not all writers can
-		_, s.err = s.w.Write([]byte(text))
-	}
-}
-
-func (s *eventStream) flush() {
-	if s.err == nil {
-		s.err = s.control.Flush()
 	}
 }

@@ -141,7 +141,6 @@ func TestHTTPRefusals(t *testing.T) {
 		{"POST", "/v1/sessions/s1/turns", `{"text":"` + strings.Repeat("x", 100_000) + `"}`, nil, 413, "input_too_large"},
 		{"POST", "/v1/sessions/s1/turns?wait=soon", `{"text":"hi"}`, nil, 400, "invalid_field"},
 		{"POST", "/v1/sessions/s1/turns?wait=6m", `{"text":"hi"}`, nil, 400, "invalid_field"},
-		{"POST", "/v1/sessions/s1/turns", `{"text":"hi"}`, []string{"Accept", "text/event-stream"}, 406, "invalid_field"},
 		{"POST", "/v1/sessions/s1/turns", `{"text":"hi","idempotency_key":"a"}`, []string{"Idempotency-Key", "b"}, 400, "invalid_field"},
 		{"POST", "/v1/sessions/s1/turns", `{"text":"hi","queue_mode":"never"}`, nil, 400, "invalid_queue_mode"},
 		{"POST", "/v1/sessions/s1/explain", `{"text":"hi","queue_mode":"never"}`, nil, 400, "invalid_queue_mode"},

@@ -26,10 +26,12 @@ func (g *Gateway) submitTurn(w http.ResponseWriter, r *http.Request) {
 		respondError(w, failure)
 		return
 	}
+	var cursor *uint64
 	if wantsStream(r) {
-		respondStatus(w, http.StatusNotAcceptable, messages.Fail(messages.CodeInvalidField,
-			"a turn is not streamed here: use the WebSocket, or ?wait= for the whole answer"))
-		return
+		if cursor, failure = lastEventID(r); failure != nil {
+			respondError(w, failure)
+			return
+		}
 	}
 	body, ok := g.readBody(w, r)
 	if !ok {
@@ -41,6 +43,10 @@ func (g *Gateway) submitTurn(w http.ResponseWriter, r *http.Request) {
 	}
 	if refusal != nil {
 		respondRefusal(w, protocol.HTTPStatus(refusal.Code), refusal)
+		return
+	}
+	if wantsStream(r) {
+		g.streamTurn(w, r, f, cursor, wait)
 		return
 	}
 	key := sessionKey(f.SessionID)
@@ -134,12 +140,6 @@ func (g *Gateway) awaitTurn(
 			return nil, context.Cause(ctx)
 		}
 	}
-}
-
-// passing says whether a later try may succeed.
-func passing(err error) bool {
-	var f *messages.Failure
-	return errors.As(err, &f) && f.GetCode() == string(messages.CodeUnavailable)
 }
 
 // endedFrame is the answer about a turn whose final item is not at hand: the router_response without its number, or the turn

@@ -23,6 +23,8 @@ func (g *Gateway) routes() http.Handler {
 		{http.MethodGet, "/v1/sessions", g.listSessions},
 		{http.MethodGet, "/v1/sessions/{id}", g.showSession},
 		{http.MethodGet, "/v1/sessions/{id}/context", g.explainContext},
+		{http.MethodGet, "/v1/sessions/{id}/stages", g.listStages},
+		{http.MethodGet, "/v1/sessions/{id}/output", g.streamOutput},
 		{http.MethodGet, "/v1/sessions/{id}/events", g.readEvents},
 		{http.MethodPost, "/v1/sessions/{id}/events", g.recordEvents},
 		{http.MethodPost, "/v1/sessions/{id}/turns", g.submitTurn},
@@ -51,13 +53,18 @@ func (g *Gateway) routes() http.Handler {
 	return g.observed(g.guarded(mux))
 }
 
+// wrongMethod answers what no route of a path serves: OPTIONS with the methods that are, and all others with a refusal.
 func wrongMethod(allowed []string) http.HandlerFunc {
 	if slices.Contains(allowed, http.MethodGet) {
 		allowed = append(allowed, http.MethodHead)
 	}
-	names := strings.Join(allowed, ", ")
+	names := strings.Join(append(allowed, http.MethodOptions), ", ")
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", names)
+		if r.Method == http.MethodOptions {
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
 		respondStatus(w, http.StatusMethodNotAllowed,
 			messages.Fail(messages.CodeUnknownType, fmt.Sprintf("%.20s is not served here, only %s", r.Method, names)))
 	}

@@ -113,8 +113,30 @@ func itemFrame(m *messages.DeliveryIntent) protocol.ServerFrame {
 		return responseFrame(item, body.RouterResponse)
 	case *messages.DeliveryIntent_Notice:
 		return &protocol.Notice{Item: item, RunID: body.Notice.GetRunId(), Text: body.Notice.GetText()}
+	case *messages.DeliveryIntent_ToolStatus:
+		b := body.ToolStatus
+		return &protocol.ToolStatus{Item: item, RunID: b.GetRunId(), Actions: actionsOf(b.GetActions()), Final: b.GetFinal()}
+	case *messages.DeliveryIntent_WatchdogPrompt:
+		return &protocol.WatchdogPrompt{Item: item, RunID: body.WatchdogPrompt.GetRunId(), Text: body.WatchdogPrompt.GetText()}
 	}
 	return nil
+}
+
+func actionsOf(actions []*messages.ToolAction) []protocol.Action {
+	out := make([]protocol.Action, len(actions))
+	for i, a := range actions {
+		out[i] = protocol.Action{
+			ID: a.GetId(), ParentID: a.GetParentId(), Kind: a.GetKind(), Title: a.GetTitle(), Phase: a.GetPhase(), OK: a.Ok,
+		}
+		if e := a.GetError(); e != nil {
+			out[i].Error = &protocol.ActionError{
+				ErrorType: e.GetErrorType(), Tool: e.GetTool(), TimeoutMS: e.GetTimeoutMs(), ExitCode: e.ExitCode,
+				Exception: e.GetException(), Status: e.GetStatus(), Reason: e.GetReason(), Message: e.GetMessage(),
+				ValidationErrors: e.GetValidationErrors(),
+			}
+		}
+	}
+	return out
 }
 
 func responseFrame(item protocol.Item, b *messages.RouterResponse) *protocol.RouterResponse {

@@ -26,8 +26,8 @@ type Deps struct {
 	Window int
 	// AnswerReserve is what a prompt leaves free in the window for the answer, in tokens, where the model has no limit of its own.
 	AnswerReserve int
-	Limits Limits
-	Log    *slog.Logger
+	Limits        Limits
+	Log           *slog.Logger
 }
 
 // Limits bound a run. Any byte of the provider is activity.

@@ -52,6 +52,18 @@ type Inject struct{ TurnID messages.TurnID }
 // ControlMessage implements kernel.Control.
 func (Inject) ControlMessage() {}
 
+// RefuseSteer says that a turn which the run accepted will not steer it: it was withdrawn, or has fallen back.
+type RefuseSteer struct{ TurnID messages.TurnID }
+
+// ControlMessage implements kernel.Control.
+func (RefuseSteer) ControlMessage() {}
+
+// LaunchTools is the leave to start a batch of tool calls.
+type LaunchTools struct{ CallIDs []string }
+
+// ControlMessage implements kernel.Control.
+func (LaunchTools) ControlMessage() {}
+
 // ReasonNoBoundary is why a run without tools refuses every offer: it makes one call, so nothing can be put before a next one.
 const ReasonNoBoundary = "the run makes one model call only: it has no boundary at which it could be steered"
 

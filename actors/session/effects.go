@@ -37,6 +37,14 @@ func (s *Session) interpret(ctx actor.Context, effects []core.Effect) {
 			s.offerSteer(e)
 		case core.ArmOffer:
 			s.arm(due{life: s.life, what: dueCommand, cmd: core.OfferOver{TurnID: e.TurnID}}, e.After)
+		case core.LaunchTools:
+			if s.runner != nil {
+				s.deps.Kernel.Tell(s.runner, runner.LaunchTools{CallIDs: e.CallIDs})
+			}
+		case core.RefuseSteer:
+			if s.runner != nil {
+				s.deps.Kernel.Tell(s.runner, runner.RefuseSteer{TurnID: e.TurnID})
+			}
 		case core.Inject:
 			if s.runner != nil {
 				s.deps.Kernel.Tell(s.runner, runner.Inject{TurnID: e.TurnID})

@@ -130,6 +130,10 @@ func (s *Session) Receive(ctx actor.Context) {
 		s.report(ctx, m)
 	case core.RunRetried:
 		s.report(ctx, m)
+	case core.ToolsAsked:
+		s.report(ctx, m)
+	case core.ToolsMoved:
+		s.report(ctx, m)
 	case core.RunStreamed:
 		s.report(ctx, m)
 	case core.RunFinished:

@@ -30,8 +30,9 @@ type chaosRun struct {
 	attempt uint32
 	rank    int
 	final   bool
-	// stopped: a turn of mode interrupt came while it worked.
-	stopped bool
+	// began are the items that told the beginnings of its attempts, stopped is the first that told of a turn that interrupts it.
+	began   []uint64
+	stopped uint64
 }
 
 // outputCheck goes through the items of one session that anybody got. Some are missing: they were kept for nobody.
@@ -95,8 +96,11 @@ func (o *outputCheck) phase(f *protocol.RunPhase) {
 	}
 	run.attempt, run.rank = f.Attempt, rank
 	interrupts := func(id string) bool { return o.turns[id] != nil && o.turns[id].queueMode == "interrupt" }
-	if f.Phase == "accepted" && o.open != "" && slices.ContainsFunc(f.TurnIDs, interrupts) {
-		o.runs[o.open].stopped = true
+	switch {
+	case f.Phase == "dispatched":
+		run.began = append(run.began, f.Seq)
+	case f.Phase == "accepted" && o.open != "" && o.runs[o.open].stopped == 0 && slices.ContainsFunc(f.TurnIDs, interrupts):
+		o.runs[o.open].stopped = f.Seq
 	}
 	if rank >= chaosPhases["dispatched"] && rank < chaosPhases["completed"] {
 		o.works(f.RunID, f)
@@ -109,8 +113,9 @@ func (o *outputCheck) finished(f *protocol.RouterResponse) {
 	}
 	run := o.run(f.RunID, f)
 	run.final, o.open = true, ""
-	if run.stopped && f.Outcome != "interrupted" && f.Outcome != "cancelled" {
-		o.fault("I6: run %+v was stopped for a turn that interrupts, and has the final %s", run, shown(f))
+	if run.stopped > 0 && f.Outcome != "interrupted" && f.Outcome != "cancelled" {
+		o.fault("I6: attempts began with the items %d, a turn that interrupts the run came with item %d, and its final is %s",
+			run.began, run.stopped, shown(f))
 	}
 }
 

@@ -41,6 +41,8 @@ type lineChat struct {
 	undecided int
 	// waiting are this chat's turns that no run has taken, in the order of their acceptance.
 	waiting []string
+	// tools of the active run, as shown.
+	tools client.Tools
 	// running is the active run; "" = none.
 	running string
 	// shown is the run that answer belongs to.

@@ -85,6 +85,16 @@ func (l *lineChat) arrived(frame protocol.ServerFrame) error {
 		if !l.a.json {
 			l.a.say("%s", f.Text)
 		}
+	case *protocol.WatchdogPrompt:
+		if !l.a.json {
+			l.a.say("%s", f.Text)
+		}
+	case *protocol.ToolStatus:
+		for _, line := range l.tools.News(f) {
+			if !l.a.json {
+				l.a.say("%s", line)
+			}
+		}
 	case *protocol.Error:
 		l.a.say("%v", f)
 	case *protocol.RouterResponse:

@@ -96,6 +96,8 @@ func (s *sendCmd) input(a *app) (*protocol.ChatInput, error) {
 
 // waiter prints the answer of one turn.
 type waiter struct {
+	// tools of the run, as shown.
+	tools  client.Tools
 	a      *app
 	talk   *client.Talk
 	noWait bool
@@ -175,7 +177,18 @@ func (w *waiter) arrived(frame protocol.ServerFrame) error {
 	if w.moved(frame); runOf(frame) != w.run {
 		return nil
 	}
-	if response, ok := frame.(*protocol.RouterResponse); ok && response.Content == "" {
+	switch f := any(frame).(type) { // the others carry text, or nothing to show
+	case *protocol.RouterResponse:
+		if f.Content == "" {
+			return nil
+		}
+	case *protocol.ToolStatus:
+		for _, line := range w.tools.News(f) {
+			w.a.say("%s", line)
+		}
+		return nil
+	case *protocol.WatchdogPrompt:
+		w.a.say("%s", f.Text)
 		return nil
 	}
 	return w.show(w.answer.Show(frame))
@@ -263,6 +276,10 @@ func runOf(frame protocol.ServerFrame) string {
 	case *protocol.Resync:
 		return f.RunID
 	case *protocol.Notice:
+		return f.RunID
+	case *protocol.ToolStatus:
+		return f.RunID
+	case *protocol.WatchdogPrompt:
 		return f.RunID
 	case *protocol.Hello, *protocol.SessionStarted, *protocol.TurnAccepted, *protocol.Explanation, *protocol.Subscribed,
 		*protocol.Unsubscribed, *protocol.Aborted, *protocol.Withdrawn, *protocol.OK, *protocol.Turn, *protocol.Session, *protocol.EventsRecorded,

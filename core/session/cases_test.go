@@ -140,7 +140,8 @@ func TestB10AcceptedSteerOfAnAbortedRunRunsOnce(t *testing.T) {
 	kit.Run(session.SteerAnswered{TurnID: "turn_2", Accepted: true})
 	kit.Run(session.Abort{Request: &messages.Abort{}})
 	require.Equal(t, "turn_2", kit.State().View().GetPendingSteers()[0].GetTurnId())
-	require.Empty(t, kit.Run(session.SteerAsked{TurnID: "turn_2", BeforeCall: 2}).Effects, "nothing is put into a run that is being stopped")
+	require.Equal(t, []session.Effect{session.RefuseSteer{RunID: "run_1", Attempt: 1, TurnID: "turn_2"}},
+		kit.Run(session.SteerAsked{TurnID: "turn_2", BeforeCall: 2}).Effects, "nothing is put into a run that is being stopped")
 	kit.Run(session.GraceOver{})
 	require.Empty(t, kit.State().View().GetPendingSteers(), "no ghost stays")
 	require.Equal(t, []string{"steer"}, answers(t, kit))

@@ -25,6 +25,7 @@ func (l Ledger) checkpoint() *messages.LedgerCheckpoint {
 			StartedAt: timestamppb.New(run.StartedAt), Recoveries: run.Recoveries,
 		}
 		c.ActiveSuspended, c.ActiveAborted, c.ActiveAbortReason = run.Suspended, run.Aborted, run.AbortReason
+		c.ActiveLaunched = run.Launched
 		c.ActiveInterrupted, c.ActiveInjected = run.Interrupted, run.Injected
 		c.OpenTurns = append(c.OpenTurns, run.Turns...)
 	}
@@ -68,6 +69,7 @@ func restore(c *messages.LedgerCheckpoint, seq uint64) Ledger {
 				Recoveries: started.GetRecoveries(), StartedAt: started.GetStartedAt().AsTime(),
 				Suspended: c.GetActiveSuspended(), Aborted: c.GetActiveAborted(), AbortReason: c.GetActiveAbortReason(),
 				Interrupted: c.GetActiveInterrupted(), Injected: c.GetActiveInjected(),
+				Launched: c.GetActiveLaunched(),
 			}
 		}
 		turns = turns[taken:]

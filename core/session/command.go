@@ -137,6 +137,20 @@ type RunRetried struct {
 	Reason  string
 }
 
+// ToolsAsked asks for leave to start a batch of tool calls: the record comes before the deed.
+type ToolsAsked struct {
+	RunID   RunID
+	Attempt uint32
+	CallIDs []string
+}
+
+// ToolsMoved reports the newest state of the run's tool calls, all of them.
+type ToolsMoved struct {
+	RunID   RunID
+	Attempt uint32
+	Actions []*messages.ToolAction
+}
+
 // RunStreamed reports text of the run.
 type RunStreamed struct {
 	RunID   RunID
@@ -195,6 +209,8 @@ func (KeepAlive) isCommand()     {}
 func (Ack) isCommand()           {}
 func (RunPhased) isCommand()     {}
 func (RunRetried) isCommand()    {}
+func (ToolsAsked) isCommand()    {}
+func (ToolsMoved) isCommand()    {}
 func (RunStreamed) isCommand()   {}
 func (RunFinished) isCommand()   {}
 func (GraceOver) isCommand()     {}
@@ -312,6 +328,20 @@ type ArmOffer struct {
 	After  time.Duration
 }
 
+// LaunchTools is the leave that ToolsAsked asked for.
+type LaunchTools struct {
+	RunID   RunID
+	Attempt uint32
+	CallIDs []string
+}
+
+// RefuseSteer answers SteerAsked for a turn that is no longer offered: it was withdrawn, or fell back.
+type RefuseSteer struct {
+	RunID   RunID
+	Attempt uint32
+	TurnID  messages.TurnID
+}
+
 // Inject is the leave that SteerAsked asked for.
 type Inject struct {
 	RunID   RunID
@@ -339,6 +369,8 @@ func (CancelRun) isEffect()      {}
 func (ArmGrace) isEffect()       {}
 func (OfferSteer) isEffect()     {}
 func (ArmOffer) isEffect()       {}
+func (LaunchTools) isEffect()    {}
+func (RefuseSteer) isEffect()    {}
 func (Inject) isEffect()         {}
 func (AckRunner) isEffect()      {}
 func (AnnounceEvents) isEffect() {}

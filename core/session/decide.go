@@ -57,6 +57,10 @@ func decide(d *draft, cmd Command) Decision { //nolint:funlen // one case for ea
 		d.runPhased(c)
 	case RunRetried:
 		d.runRetried(c)
+	case ToolsAsked:
+		d.toolsAsked(c)
+	case ToolsMoved:
+		d.toolsMoved(c)
 	case RunStreamed:
 		d.runStreamed(c)
 	case RunFinished:

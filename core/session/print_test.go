@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cockroachdb/datadriven"
 	"github.com/stretchr/testify/require"
 
 	"github.com/correx/correx-actors/core/session"
@@ -53,11 +54,13 @@ func printRecord(record messages.LedgerRecord) string {
 		return fmt.Sprintf("run_started %s %v attempt %d, recoveries %d", r.GetRunId(), r.GetTurnIds(), r.GetAttempt(), r.GetRecoveries())
 	case *messages.SlotAwaited:
 		return "slot_awaited " + r.GetRunId()
+	case *messages.ToolsLaunched:
+		return fmt.Sprintf("tools_launched %s attempt %d %v", r.GetRunId(), r.GetAttempt(), r.GetCallIds())
 	case *messages.RunSuspended:
 		return "run_suspended " + r.GetRunId()
 	case *messages.RunEnded:
 		return fmt.Sprintf("run_ended %s %v %s, items %d-%d%s", r.GetRunId(), r.GetTurnIds(), r.GetOutcome(), r.GetFirstSeq(), r.GetFinalSeq(),
-			list(", notes of ", r.GetSteeredTurnIds())+text(", resume ", r.GetResume().GetToken())+text(" of ", r.GetResumeLineage()))
+			list(", notes of ", r.GetSteeredTurnIds())+text(", resume ", r.GetResume().GetToken())+text(" of ", r.GetResumeLineage())+flag(", resume lost", r.GetResumeLost()))
 	case *messages.TurnEnded:
 		return fmt.Sprintf("turn_ended %s %s, item %d%s", r.GetTurnId(), r.GetState(), r.GetSeq(), text(", ", r.GetReason()))
 	case *messages.AbortRequested:
@@ -126,7 +129,7 @@ func printEffect(effect session.Effect) string {
 		last := e.Order.Turns[len(e.Order.Turns)-1]
 		return fmt.Sprintf("effect  start_run %s attempt %d %v, model %q, event %d, history %d ending with %q%s", e.Order.RunID, e.Order.Attempt,
 			e.Order.TurnIDs, e.Order.Model, e.Order.Router.EventSequence, len(e.Order.Turns), last.Content,
-			text(", resumes ", e.Order.Resume.GetToken()))
+			printResume(e.Order))
 	case session.AskSlot:
 		return fmt.Sprintf("effect  ask_slot %s model %q%s%s", e.RunID, e.Needs.Model, text(", lease ", e.Needs.Lease), flag(", interrupts", e.Needs.Interrupts))
 	case session.DropSlot:
@@ -147,6 +150,10 @@ func printEffect(effect session.Effect) string {
 		return fmt.Sprintf("effect  offer_steer %s attempt %d %s %q", e.RunID, e.Attempt, e.TurnID, e.Text)
 	case session.ArmOffer:
 		return fmt.Sprintf("effect  arm_offer %s after %s", e.TurnID, e.After)
+	case session.LaunchTools:
+		return fmt.Sprintf("effect  launch_tools %s attempt %d %v", e.RunID, e.Attempt, e.CallIDs)
+	case session.RefuseSteer:
+		return fmt.Sprintf("effect  refuse_steer %s attempt %d %s", e.RunID, e.Attempt, e.TurnID)
 	case session.Inject:
 		return fmt.Sprintf("effect  inject %s attempt %d %s", e.RunID, e.Attempt, e.TurnID)
 	case session.AnnounceEvents:
@@ -167,6 +174,12 @@ func printIntent(intent messages.Intent) string {
 		return fmt.Sprintf("stream_delta %s/%d at %d %q", i.GetRunId(), i.GetAttempt(), i.GetOffset(), i.GetText())
 	case *messages.StreamSnapshot:
 		return fmt.Sprintf("stream_snapshot %s/%d %q", i.GetRunId(), i.GetAttempt(), i.GetText())
+	case *messages.ToolStatus:
+		var parts []string
+		for _, a := range i.GetActions() {
+			parts = append(parts, a.GetId()+" "+a.GetPhase()+flag(" failed", a.Ok != nil && !a.GetOk()))
+		}
+		return fmt.Sprintf("tool_status %s %v%s", i.GetRunId(), parts, flag(", final", i.GetFinal()))
 	case *messages.StreamFinalize:
 		return fmt.Sprintf("stream_finalize %s/%d %s %q", i.GetRunId(), i.GetAttempt(), i.GetOutcome(), i.GetText())
 	case *messages.TurnStateChanged:
@@ -273,6 +286,13 @@ func printHistory(s session.State) string {
 	return b.String()
 }
 
+func printResume(order session.RunOrder) string {
+	if order.Resume == nil {
+		return ""
+	}
+	return fmt.Sprintf(", resumes %s after %d", order.Resume.GetToken(), order.Known) + text(", on ", order.Engine)
+}
+
 func printFinals(finals []*messages.RunEnded) string {
 	var b strings.Builder
 	for _, run := range finals {
@@ -360,4 +380,19 @@ func flag(text string, set bool) string {
 		return text
 	}
 	return ""
+}
+
+// actions reads "id state, …": started, ok or failed.
+func actions(d *datadriven.TestData) []*messages.ToolAction {
+	var out []*messages.ToolAction
+	for part := range strings.SplitSeq(str(d, "actions"), ",") {
+		id, state, _ := strings.Cut(strings.TrimSpace(part), " ")
+		a := &messages.ToolAction{Id: id, Kind: "tool", Title: "echo", Phase: "started"}
+		if state != "started" {
+			ok := state == "ok"
+			a.Phase, a.Ok = "completed", &ok
+		}
+		out = append(out, a)
+	}
+	return out
 }

@@ -36,6 +36,8 @@ func (d *draft) recover(c Recover) {
 	case run == nil:
 	case run.Aborted:
 		d.endAborted(RunFinished{})
+	case run.Launched:
+		d.end(ending{outcome: messages.OutcomeInterrupted, reason: ReasonTools})
 	case !c.InPlace && !run.Suspended && int(run.Recoveries)+1 >= d.cfg.RecoveryMaxAttempts:
 		d.end(ending{
 			outcome: messages.OutcomeFailed,

@@ -72,6 +72,8 @@ func (l Ledger) reduce(record messages.LedgerRecord, seq uint64, keepLast int) L
 		l = l.at(r.GetAwaitedAt())
 	case *messages.RunStarted:
 		l = l.runStarted(r, keepLast).at(r.GetStartedAt())
+	case *messages.ToolsLaunched:
+		l = l.changeActive(r.GetRunId(), func(run *Run) { run.Launched = true }).at(r.GetLaunchedAt())
 	case *messages.RunSuspended:
 		l = l.changeActive(r.GetRunId(), func(run *Run) { run.Suspended = true })
 	case *messages.RunEnded:
@@ -108,7 +110,7 @@ func (l Ledger) runStarted(r *messages.RunStarted, keepLast int) Ledger {
 		ID: r.GetRunId(), Attempt: r.GetAttempt(), Recoveries: r.GetRecoveries(), StartedAt: r.GetStartedAt().AsTime(),
 	}
 	if l.Active != nil && l.Active.ID == run.ID {
-		run.Turns, run.Injected = l.Active.Turns, l.Active.Injected // a further attempt: its turns are in the history already
+		run.Turns, run.Injected, run.Launched = l.Active.Turns, l.Active.Injected, l.Active.Launched // a further attempt: its turns are in the history already
 		l.Active = run
 		return l
 	}

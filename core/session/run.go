@@ -56,7 +56,7 @@ func (d *draft) startRun(turns []*messages.Turn, previous messages.Phase) {
 func (d *draft) begin(run *Run) {
 	live := &d.s.Live
 	live.Asked, live.Working, live.Starts, live.Restarting, live.AfterCrash = AskSlot{}, run.ID, 0, false, false
-	live.Phase, live.Text, live.Streamed = messages.PhaseDispatched, Text{}, false
+	live.Phase, live.Text, live.Streamed, live.Actions = messages.PhaseDispatched, Text{}, false, nil
 }
 
 // order describes the active run's current attempt.
@@ -250,12 +250,10 @@ func (d *draft) end(e ending) {
 		SteeredTurnIds: steered,
 		Streamed:       d.s.Live.Streamed,
 	}
-	switch token, lineage := d.resume(run.Turns); {
-	case e.resume == nil: // a lost token of the turn alone is none that the session has
-		stored := d.s.Ledger.Resume.Token
-		record.ResumeLost = e.resumeLost && token != nil && stored != nil && intake.Same(token, stored)
-	default:
+	if token, lineage := d.resume(run.Turns); e.resume != nil {
 		record.Resume, record.ResumeLineage = e.resume, intake.Continue(lineage, e.resume).Lineage
+	} else if stored := d.s.Ledger.Resume.Token; token != nil && stored != nil {
+		record.ResumeLost = e.resumeLost && intake.Same(token, stored) // the turn's own token is none that the session has
 	}
 	items := d.closing(run, record, e)
 	record.FinalSeq = d.s.Live.NextSeq + uint64(len(items)) - 1
@@ -273,7 +271,7 @@ func (d *draft) end(e ending) {
 		d.index(status)
 	}
 	d.publish(items...)
-	d.s.Live.Working, d.s.Live.Phase, d.s.Live.Text = "", "", Text{}
+	d.s.Live.Working, d.s.Live.Phase, d.s.Live.Text, d.s.Live.Actions = "", "", Text{}, nil
 	d.returnOffers()
 }
 
@@ -300,6 +298,9 @@ func (d *draft) closing(run *Run, record *messages.RunEnded, e ending) []message
 	for _, next := range finishing(at, endPhase(e)) {
 		items = append(items, phase(run.ID, run.TurnIDs(), at, next, run.Attempt))
 		at = next
+	}
+	if last := d.toolsClosed(run); last != nil {
+		items = append(items, last)
 	}
 	if record.GetStreamed() {
 		items = append(items, &messages.StreamFinalize{

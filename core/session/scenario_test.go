@@ -128,6 +128,10 @@ func (s *scenario) command(t *testing.T, d *datadriven.TestData) session.Command
 		return session.RunPhased{RunID: run, Attempt: attempt, Phase: messages.Phase(str(d, "to")), Reason: str(d, "reason")}
 	case "retry":
 		return session.RunRetried{RunID: run, Attempt: attempt, Reason: str(d, "reason")}
+	case "ask_tools":
+		return session.ToolsAsked{RunID: run, Attempt: attempt, CallIDs: strings.Split(strings.ReplaceAll(str(d, "ids"), " ", ""), ",")}
+	case "tools":
+		return session.ToolsMoved{RunID: run, Attempt: attempt, Actions: actions(d)}
 	case "stream":
 		return session.RunStreamed{RunID: run, Attempt: attempt, Text: str(d, "text")}
 	case "finish":
@@ -173,6 +177,7 @@ func finish(t *testing.T, d *datadriven.TestData, run string, attempt uint32) se
 	if d.HasArg("resume") {
 		c.Resume = &messages.ResumeToken{Engine: "codex", Token: str(d, "resume")}
 	}
+	c.ResumeLost = d.HasArg("lost")
 	if d.HasArg("tokens") {
 		n := uint64(number(t, d, "tokens"))
 		c.Usage = &messages.Usage{InputTokens: &n, OutputTokens: &n, Source: string(messages.UsageReported)}
@@ -252,6 +257,10 @@ func (s *scenario) config(t *testing.T, d *datadriven.TestData) string {
 	}
 	if d.HasArg("engine") {
 		s.cfg.ResumeEngines = []string{str(d, "engine")}
+	}
+	if d.HasArg("serves") {
+		only := str(d, "serves")
+		s.cfg.ServesModel = func(_, model string) bool { return model == only }
 	}
 	if d.HasArg("queue") {
 		s.cfg.QueueMode = messages.QueueMode(str(d, "queue"))

@@ -66,6 +66,8 @@ type Run struct {
 	AbortReason string
 	// Interrupted: a turn of mode interrupt stopped it; Aborted is set too.
 	Interrupted bool
+	// Launched: tools were started, so a crash may have left something half done: it is never started again.
+	Launched bool
 	// Injected turns steered the run.
 	Injected []*messages.Turn
 }
@@ -113,6 +115,8 @@ type Live struct {
 	Accepted []messages.TurnID
 	// Streamed: the active run has streamed text since this activation began, in this attempt or an earlier one.
 	Streamed bool
+	// Actions of the active run's tools, as published.
+	Actions []*messages.ToolAction
 	// Text that the active run's attempt has streamed so far.
 	Text Text
 }

@@ -82,6 +82,7 @@ func (d *draft) returnOffers() {
 func (d *draft) steerAsked(c SteerAsked) {
 	turn := d.offered(c.TurnID)
 	if turn == nil || !d.running(c.RunID, c.Attempt) || d.s.Ledger.Active.Aborted {
+		d.effect(RefuseSteer{RunID: c.RunID, Attempt: c.Attempt, TurnID: c.TurnID})
 		return
 	}
 	steering := messages.ChatMode(turn.GetMode()) == messages.ChatModeSteering

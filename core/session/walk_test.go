@@ -86,7 +86,11 @@ func (w *walk) step() {
 			Phase: messages.Phase(w.one("starting_engine", "streaming", "finalizing", "aborted", "")), Reason: w.one("", "a limit"),
 		})
 	case n < 54:
-		w.run(session.RunRetried{RunID: w.staleRun(), Attempt: 1, Reason: "truncated"})
+		w.run([]session.Command{
+			session.RunRetried{RunID: w.staleRun(), Attempt: 1, Reason: "truncated"},
+			session.ToolsAsked{RunID: w.staleRun(), Attempt: 1, CallIDs: []string{"c"}},
+			session.ToolsMoved{RunID: w.staleRun(), Attempt: 1, Actions: []*messages.ToolAction{{Id: "c", Phase: "started"}}},
+		}[w.pick(3)])
 	case n < 70:
 		w.finish()
 	case n < 77:

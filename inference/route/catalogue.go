@@ -21,8 +21,8 @@ type Provider struct {
 	// Standard is the model of those who name none, at a provider without Models; "" = the Backend knows one.
 	Standard string
 	Limits   Limits
-	// Counter of the tokens of models without an own one; nil = what is known of their names.
-	Counter contextpack.TokenCounter
+	// Counter gives the counter of a model without an own one; nil = what is known of its name.
+	Counter func(model string) contextpack.TokenCounter
 	// Fallback names who takes over when it cannot answer, in order: PROVIDER, which takes the model under the same name if
 	// it lists it, else its own first one, or PROVIDER/MODEL.
 	Fallback []string
@@ -38,7 +38,7 @@ type Model struct {
 	Window int
 	// MaxOutput bounds an answer in tokens; 0 = the provider's limit.
 	MaxOutput int
-	// Counter of its tokens; nil = the Provider's.
+	// Counter of its tokens; nil = what the Provider gives.
 	Counter contextpack.TokenCounter
 }
 
@@ -271,15 +271,15 @@ func (c *catalogue) fallback(name, asked string) (target, bool) {
 }
 
 func (c *catalogue) passed(p Provider, name string) target {
-	return target{provider: p.Name, model: name, window: Window(name), counter: p.Counter}
+	return model(p, Model{Name: name})
 }
 
 func model(p Provider, m Model) target {
 	t := target{
 		provider: p.Name, model: m.Name, window: cmp.Or(m.Window, Window(m.Name)), maxOutput: m.MaxOutput, counter: m.Counter,
 	}
-	if t.counter == nil {
-		t.counter = p.Counter
+	if t.counter == nil && p.Counter != nil {
+		t.counter = p.Counter(m.Name)
 	}
 	return t
 }

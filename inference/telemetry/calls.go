@@ -47,7 +47,7 @@ func New(c Config) (*Calls, error) {
 	calls := &Calls{tracer: c.Tracers.Tracer(scope), content: c.Content}
 	var faults [3]error
 	calls.duration, faults[0] = meter.Float64Histogram(metricDuration, metric.WithUnit("s"),
-		metric.WithDescription("How long model calls took; error_type is empty for those that succeeded."),
+		metric.WithDescription("How long model calls took; those that succeeded have no error_type."),
 		metric.WithExplicitBucketBoundaries(secondBounds...))
 	calls.firstChunk, faults[1] = meter.Float64Histogram(metricFirstChunk, metric.WithUnit("s"),
 		metric.WithDescription("How long it took from the request to the first text of the answer."),

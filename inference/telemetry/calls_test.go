@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
@@ -23,8 +24,8 @@ func TestACallIsTimedAndItsTokensAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := watch(t, false)
 		model := w.around(testkit.NewProvider(t, testkit.Script(
-			testkit.Delay(time.Second), testkit.Active(), testkit.Delay(500*time.Millisecond), testkit.Stream("all", " is well"),
-			testkit.Delay(2*time.Second), testkit.Usage(120, 7), testkit.Finish(inference.FinishLength))), "fast")
+			testkit.Delay(time.Second), testkit.Active(), testkit.Stream(""), testkit.Delay(500*time.Millisecond), testkit.Stream("all"),
+			testkit.Delay(time.Second), testkit.Stream(" is well"), testkit.Delay(time.Second), testkit.Usage(120, 7), testkit.Finish(inference.FinishLength))), "fast")
 		_, err := w.infer(t.Context(), model, inference.Request{Model: "fast", SessionID: "s1", RunID: "r1", MaxTokens: 9})
 		require.NoError(t, err)
 
@@ -173,7 +174,7 @@ func TestSeriesAreBounded(t *testing.T) {
 		require.NotContains(t, series, "session-")
 		require.NotContains(t, series, "run-")
 		require.Less(t, len(series), 600)
-		require.True(t, strings.ToValidUTF8(series, "") == series)
+		require.True(t, utf8.ValidString(series), series)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 const marker = "tangerine-7731"
 
 func secretive() (inference.Request, []testkit.Step, []testkit.Step) {
-	req := inference.Request{Model: "m", SessionID: "s1", Pack: contextpack.Pack{
+	req := inference.Request{Model: "m", SessionID: "s1", Resume: marker, Pack: contextpack.Pack{
 		Entries: []contextpack.Entry{
 			{Role: contextpack.RoleSystem, Content: "be terse " + marker, Kept: true},
 			{Role: contextpack.RoleUser, Content: "dropped " + marker},
@@ -80,7 +80,8 @@ func TestContentIsBounded(t *testing.T) {
 	w := watch(t, true)
 	long := strings.Repeat("ö", telemetry.ContentLimit)
 	req := inference.Request{Pack: contextpack.Pack{Entries: []contextpack.Entry{
-		{Role: contextpack.RoleSystem, Content: "gone", Kept: true}, {Role: contextpack.RoleUser, Content: long, Kept: true},
+		{Role: contextpack.RoleSystem, Content: "gone", Kept: true},
+		{Role: contextpack.RoleUser, Content: long, Kept: true},
 		{Role: contextpack.RoleUser, Content: "newest", Kept: true},
 	}}}
 	_, err := w.infer(t.Context(), w.around(testkit.NewProvider(t, testkit.Script(testkit.Stream("a"+long, long, "end")))), req)

@@ -2,7 +2,6 @@ package telemetry_test
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -97,10 +96,11 @@ func (w *watcher) collect() []metricdata.Metrics {
 }
 
 func series(name string, labels attribute.Set) string {
+	parts := []string{name}
 	for _, label := range labels.ToSlice() {
-		name += fmt.Sprintf(" %s=%s", label.Key, label.Value.Emit())
+		parts = append(parts, string(label.Key)+"="+label.Value.String())
 	}
-	return name
+	return strings.Join(parts, " ")
 }
 
 // span gives the only span.

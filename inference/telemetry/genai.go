@@ -35,10 +35,10 @@ const (
 // AttrProvider is the key of a provider's name, for metrics of others that are to be joined with those of calls.
 const AttrProvider = "gen_ai.provider.name"
 
-// Bounds of histograms. An answer may take many minutes, so there are two more than the conventions name.
+// Bounds of histograms. An answer may take many minutes, so there are three more than the conventions name.
 var (
 	secondBounds = []float64{
-		0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92, 163.84, 327.68,
+		0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92, 163.84, 327.68, 655.36,
 	}
 	tokenBounds = []float64{
 		1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864,

@@ -6,6 +6,8 @@
 package tokenizer
 
 import (
+	"math"
+	"strconv"
 	"strings"
 
 	"github.com/correx/correx-actors/core/contextpack"
@@ -22,6 +24,36 @@ func For(model string) contextpack.TokenCounter {
 		return shared
 	}
 	return contextpack.BytesCounter{}
+}
+
+// Estimating gives the counters of a provider whose unknown vocabularies take that many bytes a token; those that are known are
+// counted exactly all the same.
+func Estimating(bytesPerToken float64) func(model string) contextpack.TokenCounter {
+	return func(model string) contextpack.TokenCounter {
+		if usesO200k(model) {
+			return shared
+		}
+		return Factor(bytesPerToken)
+	}
+}
+
+// Factor estimates tokens by a stated number of bytes a token, rounded up. One that is not above 0 is that of BytesCounter.
+type Factor float64
+
+// Count implements contextpack.TokenCounter.
+func (f Factor) Count(text string) int {
+	if !(f > 0) {
+		return contextpack.BytesCounter{}.Count(text)
+	}
+	return int(math.Ceil(float64(len(text)) / float64(f)))
+}
+
+// Name implements contextpack.TokenCounter.
+func (f Factor) Name() string {
+	if !(f > 0) {
+		return contextpack.BytesCounter{}.Name()
+	}
+	return "bytes/" + strconv.FormatFloat(float64(f), 'f', -1, 64)
 }
 
 // o200kFamilies are the model families of that vocabulary: a name belongs to one if it is the same or goes on with other

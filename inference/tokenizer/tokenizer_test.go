@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"math"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -216,4 +217,18 @@ func hostile(n int) map[string]string {
 		texts[name] = strings.Repeat(unit, n/len(unit))
 	}
 	return texts
+}
+
+func TestFactorIsStatedWhereTheVocabularyIsUnknown(t *testing.T) {
+	t.Parallel()
+	count := Estimating(2.5)
+	require.Equal(t, "bytes/2.5", count("mine").Name())
+	require.Equal(t, 4, count("mine").Count("0123456789"))
+	require.Equal(t, 5, count("mine").Count("0123456789a"), "rounded up")
+	require.Zero(t, count("mine").Count(""))
+	require.Equal(t, "o200k_base", count("gpt-4o").Name(), "what is known is counted exactly")
+	for _, none := range []Factor{0, -1, Factor(math.NaN())} {
+		require.Equal(t, "bytes/4", none.Name())
+		require.Equal(t, 3, none.Count("0123456789"))
+	}
 }

@@ -47,6 +47,8 @@ var serverFrames = []func() ServerFrame{
 	func() ServerFrame { return new(StreamDelta) },
 	func() ServerFrame { return new(StreamSnapshot) },
 	func() ServerFrame { return new(StreamFinalize) },
+	func() ServerFrame { return new(ToolStatus) },
+	func() ServerFrame { return new(WatchdogPrompt) },
 	func() ServerFrame { return new(TurnState) },
 	func() ServerFrame { return new(RouterResponse) },
 	func() ServerFrame { return new(Notice) },

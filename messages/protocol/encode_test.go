@@ -96,7 +96,7 @@ func TestEncodedFramesDoNotShareABuffer(t *testing.T) {
 
 func TestClientsSkipFramesOfNewerServers(t *testing.T) {
 	t.Parallel()
-	_, err := DecodeServer([]byte(`{"type":"tool_status","session_id":"s","seq":4}`))
+	_, err := DecodeServer([]byte(`{"type":"of_a_newer_server","session_id":"s","seq":4}`))
 	require.ErrorIs(t, err, ErrUnknownFrame)
 	for _, in := range []string{``, `[]`, `{"type":5}`, `{"type":"gap","from_seq":"1"}`} {
 		_, err := DecodeServer([]byte(in))

@@ -74,6 +74,13 @@ type StoredEvent struct {
 	Event json.RawMessage `json:"event,omitempty"`
 }
 
+// StagesPage is a page of a session's stage outcomes (L2), oldest to newest.
+type StagesPage struct {
+	Stages List[Stage] `json:"stages"`
+	// Next is the value of "after" for the next page: how many outcomes this page and those before it have.
+	Next uint64 `json:"next"`
+}
+
 // ContextPack explains what a turn's prompt would hold now.
 type ContextPack struct {
 	// Entries in the order of the prompt, with those that were dropped.
@@ -103,6 +110,7 @@ func (*ErrorBody) isBody()    {}
 func (*SessionsPage) isBody() {}
 func (*EventsPage) isBody()   {}
 func (*StoredEvent) isBody()  {}
+func (*StagesPage) isBody()   {}
 func (*ContextPack) isBody()  {}
 
 // Body is the HTTP answer that says the same as f.

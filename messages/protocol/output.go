@@ -55,6 +55,49 @@ type StreamFinalize struct {
 	Outcome string `json:"outcome"`
 }
 
+// ToolStatus is the newest state of a run's tool calls.
+type ToolStatus struct {
+	Item
+	RunID   string       `json:"run_id"`
+	Actions List[Action] `json:"actions"`
+	// Final: none of them changes any more.
+	Final bool `json:"final"`
+}
+
+// Action is one tool call.
+type Action struct {
+	ID       string `json:"id"`
+	ParentID string `json:"parent_id,omitempty"`
+	Kind     string `json:"kind"`
+	Title    string `json:"title"`
+	// Phase is started, updated or completed.
+	Phase string `json:"phase"`
+	// OK of a completed action; nil before.
+	OK *bool `json:"ok,omitempty"`
+	// Error of one that failed; nil = none.
+	Error *ActionError `json:"error,omitempty"`
+}
+
+// ActionError says why an action failed, as far as that is safe to show.
+type ActionError struct {
+	ErrorType        string       `json:"error_type,omitempty"`
+	Tool             string       `json:"tool,omitempty"`
+	TimeoutMS        uint64       `json:"timeout_ms,omitempty"`
+	ExitCode         *int32       `json:"exit_code,omitempty"`
+	Exception        string       `json:"exception,omitempty"`
+	Status           string       `json:"status,omitempty"`
+	Reason           string       `json:"reason,omitempty"`
+	Message          string       `json:"message,omitempty"`
+	ValidationErrors List[string] `json:"validation_errors"`
+}
+
+// WatchdogPrompt asks whether a run that shows no life is to go on: KeepRunAlive answers.
+type WatchdogPrompt struct {
+	Item
+	RunID string `json:"run_id"`
+	Text  string `json:"text"`
+}
+
 // TurnState announces a turn's end, once.
 type TurnState struct {
 	Item
@@ -146,6 +189,8 @@ func (*RunPhase) isServerFrame()       {}
 func (*StreamDelta) isServerFrame()    {}
 func (*StreamSnapshot) isServerFrame() {}
 func (*StreamFinalize) isServerFrame() {}
+func (*ToolStatus) isServerFrame()     {}
+func (*WatchdogPrompt) isServerFrame() {}
 func (*TurnState) isServerFrame()      {}
 func (*RouterResponse) isServerFrame() {}
 func (*Notice) isServerFrame()         {}
@@ -161,6 +206,12 @@ func (*StreamDelta) FrameType() string { return "stream_delta" }
 
 // FrameType is "stream_snapshot".
 func (*StreamSnapshot) FrameType() string { return "stream_snapshot" }
+
+// FrameType is "tool_status".
+func (*ToolStatus) FrameType() string { return "tool_status" }
+
+// FrameType is "watchdog_prompt".
+func (*WatchdogPrompt) FrameType() string { return "watchdog_prompt" }
 
 // FrameType is "stream_finalize".
 func (*StreamFinalize) FrameType() string { return "stream_finalize" }

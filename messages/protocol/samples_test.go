@@ -109,6 +109,14 @@ func serverSamples() []ServerFrame {
 			Attachments: List[AttachmentRef]{{ID: "a1", Name: "plan.pdf", MediaType: "application/pdf", Size: 1024}},
 			Error:       &Failure{Code: CodeProviderOverloaded, Message: "the provider is overloaded", Retryable: true},
 		},
+		&ToolStatus{Item: sampleItem, RunID: sampleRun, Actions: List[Action]{
+			{ID: "call_1", Kind: "tool", Title: "echo", Phase: "completed", OK: new(true)},
+			{ID: "call_2", ParentID: "call_1", Kind: "tool", Title: "deploy", Phase: "completed", OK: new(false), Error: &ActionError{
+				ErrorType: "timeout", Tool: "deploy", TimeoutMS: 5000, ExitCode: new(int32(1)), Exception: "exec.ExitError", Status: "killed",
+				Reason: "timeout", Message: "it took too long", ValidationErrors: List[string]{"env: missing"},
+			}},
+		}, Final: true},
+		&WatchdogPrompt{Item: sampleItem, RunID: sampleRun, Text: "the run shows no life: go on?"},
 		&Notice{Item: sampleItem, RunID: sampleRun, Text: "trying again"},
 		&SessionEvent{SessionID: "s1", Sequence: 3, RecordedAt: sampleTime, Event: json.RawMessage(`{"type":"deploy.approved","by":"ada","score":1.50}`)},
 		&Gap{SessionID: "s1", FromSeq: 1, ToSeq: 40},
@@ -133,6 +141,9 @@ func bodySamples() map[string]Body {
 			SessionID: "s1", Sequence: 1, RecordedAt: sampleTime, Event: json.RawMessage(`{"type":"stage_started","stage_id":"build"}`),
 		}}, Next: 1},
 		"stored_event": &StoredEvent{SessionID: "s1", Sequence: 1, RecordedAt: sampleTime, Event: json.RawMessage(`{"type":"workflow_completed"}`)},
+		"stages": &StagesPage{Stages: List[Stage]{{
+			StageID: "build", Summary: "built in 3 s", Outcome: "SUCCESS", Timestamp: sampleTime,
+		}}, Next: 1},
 		"context": &ContextPack{
 			Entries: List[ContextEntry]{{Layer: "L0", Role: "system", Content: "You are <the router>.", Tokens: 8, Kept: true, Reason: "never dropped"}},
 			Budget:  4096, Tokens: 8, Tokenizer: "o200k_base",

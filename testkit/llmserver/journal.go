@@ -17,6 +17,8 @@ type Request struct {
 	Remote string
 	Body   []byte
 	Chat   Chat
+	// Asked is what a request to the responses endpoint says; nil = it went to the other one.
+	Asked *Asked
 	// Arrived is when its body was here.
 	Arrived time.Time
 	// Gone is closed when the client has gone away before its answer was whole, Done when the request is over.

@@ -41,6 +41,9 @@ type Want struct {
 	// Calls are the tool calls of a success, CallsBroken says that they cannot be carried out.
 	Calls       []ToolCall
 	CallsBroken bool
+	// Resume is the token of a success; Lost: the error says that the request's token is unknown.
+	Resume string
+	Lost   bool
 }
 
 // QuirkNamed finds a quirk of the catalogue.

@@ -1,4 +1,4 @@
-// Package llmserver is a fake OpenAI-compatible server for tests: it answers chat completions from a script, misbehaves in
+// Package llmserver is a fake OpenAI-compatible server for tests: it answers chat completions and responses from a script, misbehaves in
 // every way of its catalogue of quirks, and keeps a journal of what it was asked and whether the client went away. It does
 // not import testing, so that a command can serve it too.
 package llmserver
@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -40,6 +41,10 @@ type Config struct {
 type Server struct {
 	config   Config
 	requests requests
+
+	keeping sync.Mutex
+	// kept are the conversations of the responses endpoint by their newest response.
+	kept map[string][]Message
 }
 
 // New makes a server that gives one answer after the other, the last one for ever. Without answers it echoes the newest
@@ -145,8 +150,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, s.models())
 		return
 	}
-	if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/chat/completions") {
-		refuse(w, http.StatusNotFound, "unknown_url", "this server knows POST …/chat/completions and GET …/models only")
+	responding := strings.HasSuffix(r.URL.Path, "/responses")
+	if r.Method != http.MethodPost || !responding && !strings.HasSuffix(r.URL.Path, "/chat/completions") {
+		refuse(w, http.StatusNotFound, "unknown_url", "this server knows POST …/chat/completions, POST …/responses and GET …/models only")
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
@@ -155,24 +161,37 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var chat Chat
-	if err := json.Unmarshal(body, &chat); err != nil {
+	var asked *Asked
+	if responding {
+		asked = new(Asked)
+		err = json.Unmarshal(body, asked)
+		chat = asked.chat()
+	} else {
+		err = json.Unmarshal(body, &chat)
+	}
+	if err != nil {
 		refuse(w, http.StatusBadRequest, "invalid_request_error", "the request is no JSON")
 		return
 	}
-	s.answer(w, r, body, chat)
+	s.answer(w, r, &Request{Body: body, Chat: chat, Asked: asked})
 }
 
-// answer notes a chat completion request and plays its answer.
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, body []byte, chat Chat) {
-	gone, done := make(chan struct{}), make(chan struct{})
-	request := &Request{
-		Header: r.Header.Clone(), Path: r.URL.Path, Remote: r.RemoteAddr, Body: body, Chat: chat, Arrived: time.Now(), Gone: gone, Done: done,
-	}
-	answer := s.config.Script[min(s.requests.add(request), len(s.config.Script))-1]
+// answer notes a request and plays its answer.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, request *Request) {
+	gone, done, chat := make(chan struct{}), make(chan struct{}), request.Chat
+	request.Header, request.Path, request.Remote = r.Header.Clone(), r.URL.Path, r.RemoteAddr
+	request.Arrived, request.Gone, request.Done = time.Now(), gone, done
+	n := s.requests.add(request)
+	answer := s.config.Script[min(n, len(s.config.Script))-1]
 	if name, ok := strings.CutPrefix(chat.Model, QuirkModel); ok {
 		answer = Answer{Quirk: name}
 	}
-	response := answer.response(chat)
+	var response Response
+	if request.Asked != nil {
+		response = s.respond(*request.Asked, answer, n)
+	} else {
+		response = answer.response(chat)
+	}
 	if !s.serves(chat.Model) && answer.Quirk == "" {
 		response = sends(http.StatusNotFound, jsonType, errorJSON("model_not_found", "The model does not exist"))
 	}

@@ -242,7 +242,7 @@ func answerID(frame protocol.ServerFrame) string {
 	case *protocol.Error:
 		return f.ID
 	case *protocol.Hello, *protocol.RunPhase, *protocol.StreamDelta, *protocol.StreamSnapshot, *protocol.StreamFinalize,
-		*protocol.TurnState, *protocol.RouterResponse, *protocol.Notice, *protocol.SessionEvent, *protocol.Gap, *protocol.Resync:
+		*protocol.ToolStatus, *protocol.WatchdogPrompt, *protocol.TurnState, *protocol.RouterResponse, *protocol.Notice, *protocol.SessionEvent, *protocol.Gap, *protocol.Resync:
 		return ""
 	}
 	return ""

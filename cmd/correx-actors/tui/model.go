@@ -13,6 +13,8 @@ import (
 
 // model is the whole chat as data. Update is the only way to change it.
 type model struct {
+	// tools of the active run, as shown.
+	tools   client.Tools
 	session string
 	// keys begins the idempotency keys of this chat; sent counts them.
 	keys string

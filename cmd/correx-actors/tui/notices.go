@@ -195,6 +195,12 @@ func (m *model) arrived(frame protocol.ServerFrame) []effect {
 		m.stream(f.RunID, f.Attempt, f.Text)
 	case *protocol.StreamFinalize:
 		m.stream(f.RunID, f.Attempt, f.Text)
+	case *protocol.ToolStatus:
+		for _, line := range m.tools.News(f) {
+			m.log.note(line)
+		}
+	case *protocol.WatchdogPrompt:
+		m.log.note(f.Text)
 	case *protocol.RunPhase:
 		m.phase(f)
 	case *protocol.TurnState:
@@ -361,6 +367,10 @@ func runOf(frame protocol.ServerFrame) string {
 	case *protocol.RouterResponse:
 		return f.RunID
 	case *protocol.Notice:
+		return f.RunID
+	case *protocol.ToolStatus:
+		return f.RunID
+	case *protocol.WatchdogPrompt:
 		return f.RunID
 	}
 	return ""

@@ -284,13 +284,13 @@ func (f *feed) resynced(m *messages.Resync) {
 func (f *feed) put(id string, frame protocol.ServerFrame) {
 	data, err := protocol.Encode(frame)
 	if err != nil {
-		f.log(slog.LevelError, "frame does not encode", slog.Any(messages.AttrError, err))
+		f.gateway.log.LogAttrs(context.Background(), slog.LevelError, "frame does not encode", f.session(), slog.Any(messages.AttrError, err))
 		f.finish(restarting)
 		return
 	}
 	if f.out.put(outFrame{data: appendEvent(nil, id, frame.FrameType(), data)}) {
 		f.over = true
-		f.log(slog.LevelWarn, "slow client dropped")
+		f.gateway.log.LogAttrs(context.Background(), slog.LevelWarn, "slow client dropped", f.session())
 	}
 }
 
@@ -311,9 +311,8 @@ func (f *feed) finish(e ending) {
 	f.out.finish(e)
 }
 
-func (f *feed) log(level slog.Level, text string, attrs ...slog.Attr) {
-	f.gateway.log.LogAttrs(context.Background(), level, text, append(attrs, slog.String(messages.AttrSession, string(f.key.Session)))...)
-}
+// session names the session in the log.
+func (f *feed) session() slog.Attr { return slog.String(messages.AttrSession, string(f.key.Session)) }
 
 // passing says whether a later try may succeed.
 func passing(err error) bool {

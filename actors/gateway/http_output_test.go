@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"strconv"
@@ -41,8 +42,8 @@ type sseReader struct {
 // stream opens a stream; it is cut with close.
 func (s *server) stream(t *testing.T, method, path, body string, headers ...string) *sseReader {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	resp := s.request(ctx, method, path, body, append(headers, "Accept", "text/event-stream")...)
+	ctx, cancel := context.WithCancel(t.Context())
+	resp := s.request(ctx, method, path, body, append(headers, "Accept", "text/event-stream")...) //nolint:bodyclose // close does
 	r := &sseReader{t: t, body: resp.Body, lines: bufio.NewReader(resp.Body), cancel: cancel}
 	if resp.StatusCode != http.StatusOK {
 		data, _ := io.ReadAll(resp.Body)
@@ -62,12 +63,19 @@ func (r *sseReader) close() {
 
 // read gives the next event, checked against its own data; io.EOF at the end of the stream.
 func (r *sseReader) read() (f frame, id string, err error) {
-	var name string
+	f, id, name, err := r.event()
+	if err == nil {
+		require.Equal(r.t, f.kind(), name)
+	}
+	return f, id, err
+}
+
+func (r *sseReader) event() (f frame, id, name string, err error) {
 	var data []byte
 	for {
 		line, err := r.lines.ReadBytes('\n')
 		if err != nil {
-			return nil, "", err
+			return nil, "", "", err
 		}
 		line = bytes.TrimSuffix(line, []byte("\n"))
 		require.NotContains(r.t, string(line), "\r", "a line end for browsers")
@@ -78,11 +86,10 @@ func (r *sseReader) read() (f frame, id string, err error) {
 		case len(line) == 0:
 			f = frame{}
 			require.NoError(r.t, json.Unmarshal(data, &f), "%s", data)
-			require.Equal(r.t, f.kind(), name)
 			if id != "" {
 				r.lastID = id
 			}
-			return f, id, nil
+			return f, id, name, nil
 		case field == "":
 			r.comment = append(r.comment, value)
 		case field == "id":
@@ -131,7 +138,7 @@ func (r *sseReader) rest() []frame {
 	var all []frame
 	for {
 		f, _, err := r.read()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return all
 		}
 		require.NoError(r.t, err)

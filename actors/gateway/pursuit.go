@@ -80,6 +80,10 @@ func runOf(m *messages.DeliveryIntent) messages.RunID {
 		return body.StreamFinalize.GetRunId()
 	case *messages.DeliveryIntent_RouterResponse:
 		return body.RouterResponse.GetRunId()
+	case *messages.DeliveryIntent_ToolStatus:
+		return body.ToolStatus.GetRunId()
+	case *messages.DeliveryIntent_WatchdogPrompt:
+		return body.WatchdogPrompt.GetRunId()
 	case *messages.DeliveryIntent_Notice:
 		return body.Notice.GetRunId()
 	}

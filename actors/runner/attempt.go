@@ -100,6 +100,13 @@ func (p packing) build(deps *Deps, order core.RunOrder) contextpack.Pack {
 	})
 }
 
+// same says whether two calls have the same prompt. Counters are told apart by their names: a host's may not be comparable.
+func (p packing) same(q packing) bool {
+	sameCounter := p.counter.Name() == q.counter.Name()
+	p.counter, q.counter = nil, nil
+	return sameCounter && p == q
+}
+
 // unknown leaves out what an engine has been told. Background was no message of its conversation, so it goes along each time.
 func unknown(turns []contextpack.Turn, known int) []contextpack.Turn {
 	known = min(max(known, 0), len(turns))

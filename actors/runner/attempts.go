@@ -102,7 +102,7 @@ func (a *attempts) prepare(step inference.Call) (core.RunFinished, bool) {
 	if step.Halve && a.packedAs.resume != "" { // what is too long is the engine's conversation
 		a.afresh = true
 	}
-	if as := packingFor(a.deps, a.order, step.Route, a.halved, a.afresh); as != a.packedAs {
+	if as := packingFor(a.deps, a.order, step.Route, a.halved, a.afresh); !as.same(a.packedAs) {
 		a.repack(as)
 	}
 	if a.pack.Overflow {

@@ -151,7 +151,8 @@ func TestModelsOwnCounterCounts(t *testing.T) {
 	require.Equal(t, "letters", p.Calls()[0].Request.Pack.Tokenizer)
 }
 
-type letters struct{}
+// letters is a counter whose values cannot be compared.
+type letters struct{ _ []int }
 
 func (letters) Count(text string) int { return len(text) }
 func (letters) Name() string          { return "letters" }

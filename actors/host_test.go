@@ -3,6 +3,7 @@ package actors_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -240,6 +241,10 @@ func showIntent(intent messages.Intent) string {
 		return "response " + b.GetOutcome() + " " + b.GetContent()
 	case *messages.Notice:
 		return "notice " + b.GetText()
+	case *messages.WatchdogPrompt:
+		return "prompt " + b.GetText()
+	case *messages.ToolStatus:
+		return fmt.Sprintf("tools %d, final %t", len(b.GetActions()), b.GetFinal())
 	}
 	return "unknown"
 }

@@ -23,6 +23,11 @@ type Request struct {
 	MaxTokens int
 	// Resume is the token of a conversation that the provider keeps; Pack then holds only what is new to it. "" = Pack is all.
 	Resume string
+	// Tools that the model may call; only a ToolCaller gets any.
+	Tools []ToolSpec
+	// Rounds are what the run has done since Pack: what the model called, and what it got. They are of this run alone, and nothing
+	// of them outlives it (I3).
+	Rounds []Round
 }
 
 // Event is what a call reports while it runs.
@@ -55,6 +60,9 @@ type Completion struct {
 	Usage        Usage
 	// Model that answered, as the provider named it.
 	Model string
+	// Calls are the tools that the model calls, each with an id of its own: it goes on when it has their answers. None = the answer
+	// is whole.
+	Calls []ToolCall
 	// Resume is the token with which a later call goes on after this answer; "" = the provider keeps nothing.
 	Resume string
 }

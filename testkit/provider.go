@@ -96,6 +96,9 @@ func (p *ScriptedProvider) Otherwise(steps ...Step) *ScriptedProvider {
 // Name implements inference.Provider.
 func (p *ScriptedProvider) Name() string { return p.name }
 
+// CallsTools implements inference.ToolCaller.
+func (*ScriptedProvider) CallsTools() bool { return true }
+
 // Infer implements inference.Provider.
 func (p *ScriptedProvider) Infer(
 	ctx context.Context, req inference.Request, report func(inference.Event) error,

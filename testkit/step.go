@@ -144,3 +144,11 @@ func (c *calling) connect() error {
 	c.connected = true
 	return c.report(inference.Connected{})
 }
+
+// CallTools makes the completion call these tools; what the run does with them is in the Rounds of the next call's request.
+func CallTools(calls ...inference.ToolCall) Step {
+	return Step{func(_ context.Context, c *calling) error {
+		c.completion.Calls, c.completion.FinishReason = calls, "tool_calls"
+		return nil
+	}}
+}

@@ -45,6 +45,7 @@ type Config struct {
 	Journal      Journal      `koanf:"journal"`
 	OpenAI       OpenAI       `koanf:"openai"`
 	Offline      Offline      `koanf:"offline"`
+	Tools        Tools        `koanf:"tools"`
 	Log          Log          `koanf:"log"`
 	Metrics      Metrics      `koanf:"metrics"`
 	Telemetry    Telemetry    `koanf:"telemetry"`
@@ -120,6 +121,7 @@ type Runs struct {
 	ConnectTimeout    time.Duration `koanf:"connect_timeout" min:"1ms" doc:"connecting to the provider"`
 	FirstTokenTimeout time.Duration `koanf:"first_token_timeout" min:"1ms" doc:"waiting for the first activity of an answer"`
 	TokenTimeout      time.Duration `koanf:"token_timeout" min:"1ms" doc:"silence within an answer"`
+	MaxToolRounds     int           `koanf:"max_tool_rounds" min:"1" doc:"how often the model of one answer may call tools"`
 	Timeout           time.Duration `koanf:"timeout" min:"1ms" doc:"a whole answer, with all its calls and the waits between them"`
 	MaxAnswerBytes    int           `koanf:"max_answer_bytes" min:"1" doc:"longest answer; beyond it the run ends incomplete"`
 }
@@ -151,6 +153,12 @@ type OpenAI struct {
 // Offline is the embedded engine.
 type Offline struct {
 	Delay time.Duration `koanf:"delay" min:"0s" doc:"wait before each token, to try streaming without a model"`
+}
+
+// Tools are what models may call.
+type Tools struct {
+	Demo    bool          `koanf:"demo" doc:"offer the demo tools echo{text}, sleep{ms} and fail{message}"`
+	Timeout time.Duration `koanf:"timeout" min:"1ms" doc:"how long one call of a tool may take"`
 }
 
 // Log is what the server writes to its standard error.
@@ -220,6 +228,7 @@ func DefaultConfig() Config {
 		Runs: Runs{
 			MaxConcurrent:     slots.DefaultMax,
 			SlotTimeout:       rules.SlotTimeout,
+			MaxToolRounds:     runner.DefaultMaxRounds,
 			ConnectTimeout:    10 * time.Second,
 			FirstTokenTimeout: limits.FirstToken,
 			TokenTimeout:      limits.Token,
@@ -230,6 +239,7 @@ func DefaultConfig() Config {
 		Drain:   Drain{Timeout: 30 * time.Second},
 		Journal: Journal{Driver: DriverBolt},
 		OpenAI:  OpenAI{API: string(openai.APIChat), Model: fallbackModel},
+		Tools:   Tools{Timeout: 2 * time.Minute},
 		Log:     Log{Level: "info", Format: FormatText},
 		Metrics: Metrics{Enabled: true},
 		Version: "unknown",

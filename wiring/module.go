@@ -30,7 +30,7 @@ func Module(cfg Config) fx.Option {
 		logging,
 		journal,
 		system,
-		inferring,
+		inferring, tooling,
 		sessions,
 		edge,
 		watching,

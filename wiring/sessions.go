@@ -33,6 +33,7 @@ type directoryParams struct {
 	Router    inference.Router
 	Routes    *route.Router
 	Slots     *slots.Slots
+	Tools     *runner.Toolbox
 	Log       *slog.Logger
 }
 
@@ -51,6 +52,7 @@ func newDirectory(p directoryParams) (*directory.Directory, error) {
 			SystemPrompt:  p.Config.SystemPrompt,
 			AnswerReserve: p.Config.Conversation.AnswerReserve,
 			Limits:        p.Config.runLimits(),
+			Tools:         p.Tools,
 			Log:           p.Log,
 		},
 		Slots:      p.Slots,

@@ -96,7 +96,7 @@ func TestSettingsAreTheContractNames(t *testing.T) {
 		"queue.mode": "collect", "queue.limit": "20", "queue.merge_window": "500ms", "queue.settle": "0s", "steer.deadline": "2s", "interrupt.grace": "2s", "idempotency.window": "24h",
 		"idempotency.keys": "10000", "turns.retention": "720h",
 		"conversation.keep_last": "6", "conversation.token_budget": "4096", "conversation.answer_reserve": "1024", "budget.tokens_per_day": "0", "recovery.policy": "resume", "recovery.max_age": "15m", "recovery.max_attempts": "3",
-		"session.idle": "10m", "runs.max_concurrent": "64", "runs.slot_timeout": "5m", "runs.connect_timeout": "10s", "runs.first_token_timeout": "2m", "runs.token_timeout": "1m",
+		"session.idle": "10m", "runs.max_tool_rounds": "16", "tools.demo": "false", "tools.timeout": "2m", "runs.max_concurrent": "64", "runs.slot_timeout": "5m", "runs.connect_timeout": "10s", "runs.first_token_timeout": "2m", "runs.token_timeout": "1m",
 		"runs.timeout": "30m", "runs.max_answer_bytes": "4194304", "output.keep": "1000", "output.final_ttl": "24h",
 		"drain.timeout": "30s", "journal.driver": "bolt",
 		"data_dir": "$XDG_DATA_HOME/correx-actors, else ~/.local/share/correx-actors",

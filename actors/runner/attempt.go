@@ -32,7 +32,7 @@ func (*timeoutError) Timeout() bool { return true }
 var errAnswerTooLong = errors.New("answer is too long")
 
 // attempt makes the calls of one run and says how it ended. A panic of a provider ends the run, not the process (I13).
-func attempt(ctx context.Context, deps *Deps, order core.RunOrder, report *reporter) (end core.RunFinished) {
+func attempt(ctx context.Context, deps *Deps, order core.RunOrder, report *reporter, work *toolRun) (end core.RunFinished) {
 	begin := time.Now()
 	log := deps.Log.With(
 		slog.String(messages.AttrSession, string(order.Key.Session)),
@@ -47,7 +47,7 @@ func attempt(ctx context.Context, deps *Deps, order core.RunOrder, report *repor
 			slog.String(messages.AttrCode, end.Error.GetCode()), slog.Int(messages.AttrBytes, len(end.Content)),
 			slog.Int64(messages.AttrDuration, time.Since(begin).Milliseconds()))
 	}()
-	run := &attempts{deps: deps, order: order, report: report, log: log}
+	run := &attempts{deps: deps, order: order, report: report, log: log, tools: work}
 	return run.run(ctx)
 }
 

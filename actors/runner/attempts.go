@@ -37,8 +37,12 @@ type attempts struct {
 	kept    string
 	// waited is the reason of the last wait that was told: one that only goes on is not told again.
 	waited string
-	// end of the last call that answered.
-	end *core.RunFinished
+	// end of the last call that answered, and the tools that it called.
+	end   *core.RunFinished
+	asked []inference.ToolCall
+	tools *toolRun
+	// base is the text of the rounds before: a further attempt of this one keeps it.
+	base string
 }
 
 // run is the run's whole course. Its limit is that of the whole run: waits and further calls share it.
@@ -52,8 +56,28 @@ func (a *attempts) run(ctx context.Context) core.RunFinished {
 	}
 	a.first = first.Provider.Name()
 	a.repack(packingFor(a.deps, a.order, first, false, false))
+	for {
+		end := a.round(ctx)
+		if len(a.asked) == 0 {
+			a.tools.steer.close()
+			return end
+		}
+		if most := a.deps.Tools.MaxRounds; len(a.tools.rounds) >= most {
+			return a.closed(failed(a.report, messages.CodeToolRoundsExceeded, fmt.Sprintf(
+				"the model has called tools %d times, which is the limit", most), false))
+		}
+		asked, text := a.asked, a.report.answer.String()[len(a.base):]
+		a.asked, a.end, a.visible, a.base = nil, nil, false, a.report.answer.String()
+		if err := a.tools.carryOut(ctx, text, asked); err != nil {
+			return a.failed(ctx, err)
+		}
+	}
+}
+
+// round takes the run over the calls of one plan, until the model has answered or called tools (asked), or nobody can.
+func (a *attempts) round(ctx context.Context) core.RunFinished {
 	plan, err := inference.PlanOf(ctx, a.deps.Router, inference.Ask{
-		Model: a.order.Model, Engine: a.order.Engine, Tokens: a.pack.Tokens, Replace: true,
+		Model: a.order.Model, Engine: a.order.Engine, Tokens: a.promptTokens(), Replace: true,
 	})
 	if err != nil {
 		return a.failed(ctx, err)
@@ -90,6 +114,9 @@ func (a *attempts) between(ctx context.Context, reason string, wait time.Duratio
 	case a.visible:
 		a.kept = a.report.answer.String()
 		a.report.restart(reason)
+		if a.base != "" {
+			a.report.text(a.base)
+		}
 	case (wait > 0 || a.afresh) && reason != a.waited:
 		a.report.tell(core.RunPhased{RunID: at.RunID, Attempt: at.Attempt, Reason: reason})
 	}
@@ -105,12 +132,15 @@ func (a *attempts) prepare(step inference.Call) (core.RunFinished, bool) {
 	if as := packingFor(a.deps, a.order, step.Route, a.halved, a.afresh); !as.same(a.packedAs) {
 		a.repack(as)
 	}
-	if a.pack.Overflow {
+	if window := a.packedAs.window; a.pack.Overflow || window > 0 && len(a.tools.rounds) > 0 && a.promptTokens() > window {
 		return a.closed(failed(a.report, messages.CodeContextOverflow, fmt.Sprintf(
-			"the prompt needs %d tokens at least, the model's window has room for %d", a.pack.Tokens, a.packedAs.window), false)), false
+			"the prompt needs %d tokens at least, the model's window has room for %d", a.promptTokens(), window), false)), false
 	}
 	return core.RunFinished{}, true
 }
+
+// promptTokens is about what the next call sends: what the tools gave is counted by its bytes.
+func (a *attempts) promptTokens() int { return a.pack.Tokens + (a.tools.bytes+3)/4 }
 
 func (a *attempts) repack(as packing) { a.pack, a.packedAs = as.build(a.deps, a.order), as }
 
@@ -124,6 +154,7 @@ func (a *attempts) call(ctx context.Context, step inference.Call) {
 	completion, err := step.Provider.Infer(watched, inference.Request{
 		RunID: a.order.RunID, SessionID: string(a.order.Key.Session), Model: step.Model, Pack: a.pack,
 		MaxTokens: step.MaxOutput, Resume: a.packedAs.resume,
+		Tools: a.tools.specs(step.Provider), Rounds: a.tools.rounds,
 	}, func(e inference.Event) error {
 		watch.activity()
 		delta, ok := e.(inference.Delta)
@@ -152,6 +183,9 @@ func (a *attempts) call(ctx context.Context, step inference.Call) {
 		a.log.LogAttrs(ctx, slog.LevelInfo, "model call failed", slog.String(messages.AttrProvider, step.Provider.Name()),
 			slog.String(messages.AttrCode, string(inference.KindOf(err))))
 		return
+	}
+	if a.tools.offered != nil {
+		a.asked = completion.Calls
 	}
 	end := finishedAs(a.report, messages.OutcomeCompleted)
 	end.FinishReason = completion.FinishReason

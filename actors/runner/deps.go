@@ -27,7 +27,9 @@ type Deps struct {
 	// AnswerReserve is what a prompt leaves free in the window for the answer, in tokens, where the model has no limit of its own.
 	AnswerReserve int
 	Limits        Limits
-	Log           *slog.Logger
+	// Tools that models may call; nil = none.
+	Tools *Toolbox
+	Log   *slog.Logger
 }
 
 // Limits bound a run. Any byte of the provider is activity.

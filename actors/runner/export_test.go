@@ -10,5 +10,5 @@ import (
 // comes with its end.
 func Attempt(ctx context.Context, deps *Deps, order core.RunOrder, tell func(any)) {
 	report := &reporter{order: order, tell: tell}
-	report.finish(attempt(ctx, deps, order, report))
+	report.finish(attempt(ctx, deps, order, report, &toolRun{deps: deps, report: report, steer: newSteering(report, false)}))
 }

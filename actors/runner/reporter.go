@@ -71,10 +71,13 @@ func (r *reporter) restart(reason string) {
 }
 
 // attempt is the one that is told of now.
-func (r *reporter) attempt() uint32 {
+func (r *reporter) attempt() uint32 { return r.place().Attempt }
+
+// place says which run and attempt are told of now.
+func (r *reporter) place() core.RunOrder {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.order.Attempt
+	return core.RunOrder{RunID: r.order.RunID, Attempt: r.order.Attempt}
 }
 
 // finish tells the rest of the text and then the end, as the last report of the run.

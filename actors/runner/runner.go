@@ -8,6 +8,7 @@ import (
 
 	"github.com/correx/correx-actors/actors/kernel"
 	core "github.com/correx/correx-actors/core/session"
+	"github.com/correx/correx-actors/inference/tools"
 	"github.com/correx/correx-actors/messages"
 )
 
@@ -79,6 +80,9 @@ type Runner struct {
 	hold   Hold
 	cancel context.CancelCauseFunc
 	report *reporter
+	steer  *steering
+	// offered tools; nil = none, so the run has no boundary.
+	offered *tools.Set
 }
 
 // Hold is what an attempt works under: its run slot, and the lease of the conversation that it resumes.
@@ -102,9 +106,16 @@ func (r *Runner) Receive(ctx actor.Context) {
 	case Ack:
 		r.report.ack()
 	case Offer:
+		reason := r.steer.offer(m, r.offered == nil)
 		r.deps.Kernel.Tell(ctx.Parent(), core.SteerAnswered{
-			RunID: r.order.RunID, Attempt: r.report.attempt(), TurnID: m.TurnID, Reason: ReasonNoBoundary,
+			RunID: r.order.RunID, Attempt: r.report.attempt(), TurnID: m.TurnID, Accepted: reason == "", Reason: reason,
 		})
+	case Inject:
+		r.steer.leaves <- leave{turn: m.TurnID, in: true}
+	case RefuseSteer:
+		r.steer.leaves <- leave{turn: m.TurnID}
+	case LaunchTools:
+		r.steer.launched <- struct{}{}
 	case Cancel:
 		r.cancel(causeError(m.Cause))
 	case finished:
@@ -123,11 +134,18 @@ func (r *Runner) start(ctx actor.Context) {
 		ctx.Stop(self)
 		return
 	}
+	r.offered = r.deps.offered(run, r.order)
+	r.steer = newSteering(r.report, r.offered != nil)
 	go func() {
 		defer r.hold.Release()
 		defer cancel(ErrStopped)
-		r.report.finish(attempt(run, r.deps, r.order, r.report))
+		work := &toolRun{deps: r.deps, report: r.report, offered: r.offered, steer: r.steer}
+		r.report.finish(attempt(run, r.deps, r.order, r.report, work))
 		sys.Tell(self, finished{})
+		cancel(ErrStopped)
+		for _, exited := range work.exited { // a tool that ignores its end counts against the limits until it is gone
+			<-exited
+		}
 	}()
 }
 

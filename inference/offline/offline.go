@@ -43,6 +43,9 @@ func New(c Config) *Provider { return &Provider{delay: max(c.Delay, 0)} }
 // Name implements inference.Provider.
 func (p *Provider) Name() string { return Name }
 
+// CallsTools implements inference.ToolCaller: a line /tool NAME {json} of the user's text is a call.
+func (*Provider) CallsTools() bool { return true }
+
 // Infer implements inference.Provider: it streams the answer token by token, a token being a word with the white space
 // before it.
 func (p *Provider) Infer(ctx context.Context, req inference.Request, report func(inference.Event) error) (inference.Completion, error) {
@@ -60,7 +63,14 @@ func (p *Provider) Infer(ctx context.Context, req inference.Request, report func
 	if err := report(inference.Connected{}); err != nil {
 		return done, err
 	}
+	if calls := asked(req, entries); len(calls) > 0 {
+		done.Calls, done.FinishReason = calls, "tool_calls"
+		return done, p.wait(ctx)
+	}
 	text := answer(req.Pack.Brief, entries)
+	if len(req.Rounds) > 0 {
+		text = retell(req.Rounds)
+	}
 	if limited, cut := limit(text, req.MaxTokens); cut {
 		text, done.FinishReason = limited, inference.FinishLength
 	}

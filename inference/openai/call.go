@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"time"
@@ -52,6 +53,8 @@ type exchange struct {
 	document func(data []byte) (string, bool)
 	// mark: the end mark alone makes an answer whole.
 	mark bool
+	// tools: some were offered.
+	tools bool
 }
 
 // chat is a call of the chat completions API.
@@ -61,7 +64,7 @@ func chat(request openai.ChatCompletionRequest) exchange {
 		open: func(ctx context.Context, client *openai.Client) (stream, error) {
 			return client.CreateChatCompletionStream(ctx, request)
 		},
-		take: (*call).take, document: chatDocument, mark: true,
+		take: (*call).take, document: chatDocument, mark: true, tools: len(request.Tools) > 0,
 	}
 }
 
@@ -203,6 +206,30 @@ func (c *call) complete() error {
 	case c.completion.FinishReason == "":
 		// The end mark alone: some servers give no reason for a normal end.
 		c.completion.FinishReason = inference.FinishStop
+	}
+	return c.finishTools()
+}
+
+// finishTools gives the tools that the answer calls, if any were offered. Some servers number all calls alike, but an answer names its
+// call: so each gets a name of its own.
+func (c *call) finishTools() error {
+	if !c.how.tools {
+		return nil
+	}
+	calls, err := c.tools.finish()
+	if err != nil {
+		broken := c.guard.fault(inference.KindProvider, "%s", err)
+		broken.Err = err
+		return broken
+	}
+	seen := make(map[string]bool, len(calls))
+	for _, asked := range calls {
+		id := asked.ID
+		for n := 2; seen[id]; n++ {
+			id = fmt.Sprintf("%s_%d", asked.ID, n)
+		}
+		seen[id] = true
+		c.completion.Calls = append(c.completion.Calls, inference.ToolCall{ID: id, Name: asked.Name, Arguments: json.RawMessage(asked.Arguments)})
 	}
 	return nil
 }

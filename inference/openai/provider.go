@@ -145,6 +145,9 @@ func New(c Config) (*Provider, error) {
 // Name implements inference.Provider.
 func (p *Provider) Name() string { return p.config.Name }
 
+// CallsTools implements inference.ToolCaller: models of the chat API can.
+func (p *Provider) CallsTools() bool { return p.config.API != APIResponses }
+
 // Close drops idle connections. Calls in progress are not touched.
 func (p *Provider) Close() { p.config.HTTPClient.CloseIdleConnections() }
 
@@ -174,6 +177,9 @@ func (p *Provider) Infer(ctx context.Context, req inference.Request, report func
 // exchange is the call of the configured API for a request. Errors are found before any call is made.
 func (p *Provider) exchange(req inference.Request) (exchange, error) {
 	if p.config.API == APIResponses {
+		if len(req.Rounds) > 0 { // the plan goes on with a provider that can
+			return exchange{}, fault(inference.KindConfig, p.config.Name, "tools are called by models of the chat API only")
+		}
 		request, err := p.responseRequest(req)
 		return responses(request), err
 	}

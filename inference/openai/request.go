@@ -40,8 +40,36 @@ func (p *Provider) request(req inference.Request) (openai.ChatCompletionRequest,
 	if len(request.Messages) == 0 {
 		return request, fault(inference.KindBadRequest, p.config.Name, "the pack has nothing to send")
 	}
+	for _, round := range req.Rounds {
+		request.Messages = append(request.Messages, roundMessages(round)...)
+	}
+	for _, tool := range req.Tools {
+		request.Tools = append(request.Tools, openai.Tool{Type: openai.ToolTypeFunction, Function: &openai.FunctionDefinition{
+			Name: tool.Name, Description: tool.Description, Parameters: tool.Input,
+		}})
+	}
 	p.limitTokens(&request, req.MaxTokens)
 	return request, nil
+}
+
+// roundMessages gives a round in the order that chat APIs demand: the calls, all their answers in the order of the calls, then
+// what the user said.
+func roundMessages(round inference.Round) []openai.ChatCompletionMessage {
+	asked := openai.ChatCompletionMessage{Role: openai.ChatMessageRoleAssistant, Content: round.Text}
+	for _, call := range round.Calls {
+		asked.ToolCalls = append(asked.ToolCalls, openai.ToolCall{
+			ID: call.ID, Type: openai.ToolTypeFunction,
+			Function: openai.FunctionCall{Name: call.Name, Arguments: string(call.Arguments)},
+		})
+	}
+	list := []openai.ChatCompletionMessage{asked}
+	for i, answer := range round.Answers {
+		list = append(list, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleTool, ToolCallID: round.Calls[i].ID, Content: answer})
+	}
+	for _, text := range round.Said {
+		list = append(list, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleUser, Content: text})
+	}
+	return list
 }
 
 // limitTokens sets the field that model and server take. OpenAI's own endpoint wants the new one; so does the library for

@@ -77,6 +77,9 @@ type watched struct {
 
 var _ inference.Provider = (*watched)(nil)
 
+// CallsTools implements inference.ToolCaller, if the provider does.
+func (w *watched) CallsTools() bool { return inference.CallsTools(w.Provider) }
+
 // Infer implements inference.Provider.
 func (w *watched) Infer(
 	ctx context.Context, req inference.Request, report func(inference.Event) error,

@@ -234,3 +234,17 @@ func TestConfigRefusesNegatives(t *testing.T) {
 	require.NoError(t, tools.Config{}.Validate())
 	require.Error(t, tools.Config{Timeout: -1, Grace: -1, Parallel: -1}.Validate())
 }
+
+func TestModelThatCallsWhatItWasNotOfferedIsTold(t *testing.T) {
+	t.Parallel()
+	var none *tools.Set
+	require.Zero(t, none.Len())
+	require.Empty(t, none.Specs())
+	out := executor(tools.Config{}).Run(t.Context(), none, []tools.Call{call("1", "echo", `{}`)}, tools.Hooks{
+		Launch:   func(context.Context, []string) error { return errors.New("nothing is to be recorded") },
+		Boundary: func(context.Context) bool { return true },
+	})
+	require.NoError(t, out.Err)
+	require.False(t, out.Steered)
+	require.Equal(t, []string{"1: there is no tool of that name"}, texts(out))
+}

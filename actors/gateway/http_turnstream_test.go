@@ -281,3 +281,23 @@ func TestStreamOfATurnOfASessionThatCannotBeFollowedEndsWithTheError(t *testing.
 		require.Equal(t, "s1", last.text("session_id"))
 	})
 }
+
+// B76 and B77: to be cut stops nothing; a stop by any other door does, and what was streamed is kept.
+func TestB76B77RunOfACutStreamIsStoppedByAnotherDoor(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *server, _ *pipes) {
+		s.model.Call(testkit.Stream("half"), testkit.Delay(10*time.Second), testkit.Stream(" and more"), testkit.HangUntilCancel())
+		turn, accepted := s.streamTurn(t, `{"text":"hi"}`)
+		turn.until("stream_delta")
+		turn.close()
+		time.Sleep(20 * time.Second)
+		require.NotNil(t, s.state("s1")["active_run"])
+		output := s.stream(t, http.MethodGet, outputOfS1, "", "Last-Event-ID", turn.lastID)
+		status, aborted, _ := s.call(http.MethodPost, "/v1/sessions/s1/abort", `{"scope":"session"}`)
+		require.Equal(t, http.StatusOK, status)
+		require.Equal(t, []any{accepted["run_id"]}, aborted["run_ids"])
+		final, _ := output.until("router_response")
+		require.Equal(t, "cancelled", final.text("outcome"))
+		require.Equal(t, "half and more", final.text("content"))
+		output.close()
+	})
+}

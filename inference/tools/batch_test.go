@@ -2,6 +2,7 @@ package tools
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -119,7 +120,7 @@ func TestBatchKeepsItsPromises(t *testing.T) {
 		var calls []Call
 		for i := range n {
 			// Two calls may have one id: the pairing is by place.
-			calls = append(calls, Call{ID: fmt.Sprint(i / 2), Name: fmt.Sprint("tool", i)})
+			calls = append(calls, Call{ID: strconv.Itoa(i / 2), Name: fmt.Sprintf("tool%d", i)})
 		}
 		w := &walk{b: newBatch(calls, rapid.IntRange(1, 4).Draw(t, "parallel")), started: make(map[int]bool)}
 		for i := range n {

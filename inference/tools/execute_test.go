@@ -125,7 +125,7 @@ func TestCancelTellsWhatRanFromWhatDidNot(t *testing.T) {
 		cause := errors.New("interrupted")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Second, func() { cancel(cause) })
-		real := newTool(t, tools.Spec{Name: "real"}, func(ctx context.Context, _ json.RawMessage, _ func(tools.Progress)) (tools.Result, error) {
+		deed := newTool(t, tools.Spec{Name: "deed"}, func(ctx context.Context, _ json.RawMessage, _ func(tools.Progress)) (tools.Result, error) {
 			<-ctx.Done()
 			return tools.Result{Text: "done all the same"}, nil
 		})
@@ -133,8 +133,8 @@ func TestCancelTellsWhatRanFromWhatDidNot(t *testing.T) {
 			<-ctx.Done()
 			return tools.Result{}, errors.New("signal: killed")
 		})
-		out := executor(tools.Config{Parallel: 3}).Run(ctx, demo(t, real, killed),
-			[]tools.Call{call("1", "echo", `{"text":"a"}`), call("2", "real", `{}`), call("3", "killed", `{}`), call("4", "killed", `{}`), call("5", "killed", `{}`)},
+		out := executor(tools.Config{Parallel: 3}).Run(ctx, demo(t, deed, killed),
+			[]tools.Call{call("1", "echo", `{"text":"a"}`), call("2", "deed", `{}`), call("3", "killed", `{}`), call("4", "killed", `{}`), call("5", "killed", `{}`)},
 			tools.Hooks{Boundary: func(context.Context) bool { panic("no boundary after a cancel") }})
 		require.ErrorIs(t, out.Err, cause)
 		require.Equal(t, []string{
@@ -178,9 +178,8 @@ func TestToolThatIgnoresItsEndIsLeftBehind(t *testing.T) {
 
 func TestPanicIsTheFailureOfItsCallOnly(t *testing.T) {
 	t.Parallel()
-	broken := newTool(t, tools.Spec{Name: "broken"}, func(context.Context, json.RawMessage, func(tools.Progress)) (tools.Result, error) {
-		var list []int
-		return tools.Result{}, errors.New(string(rune(list[3])))
+	broken := newTool(t, tools.Spec{Name: "broken"}, func(_ context.Context, arguments json.RawMessage, _ func(tools.Progress)) (tools.Result, error) {
+		return tools.Result{Text: string(arguments[3:])}, nil
 	})
 	ended := newTool(t, tools.Spec{Name: "ended"}, func(context.Context, json.RawMessage, func(tools.Progress)) (tools.Result, error) {
 		runtime.Goexit()
@@ -234,4 +233,18 @@ func TestConfigRefusesNegatives(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, tools.Config{}.Validate())
 	require.Error(t, tools.Config{Timeout: -1, Grace: -1, Parallel: -1}.Validate())
+}
+
+func TestModelThatCallsWhatItWasNotOfferedIsTold(t *testing.T) {
+	t.Parallel()
+	var none *tools.Set
+	require.Zero(t, none.Len())
+	require.Empty(t, none.Specs())
+	out := executor(tools.Config{}).Run(t.Context(), none, []tools.Call{call("1", "echo", `{}`)}, tools.Hooks{
+		Launch:   func(context.Context, []string) error { return errors.New("nothing is to be recorded") },
+		Boundary: func(context.Context) bool { return true },
+	})
+	require.NoError(t, out.Err)
+	require.False(t, out.Steered)
+	require.Equal(t, []string{"1: there is no tool of that name"}, texts(out))
 }

@@ -43,7 +43,7 @@ func (t ErrorType) Valid() bool {
 
 // Failure is what may be told of a call that gave no result. Every field is safe to show: texts are cleaned of what looks like a
 // secret or a path of the machine, and bounded.
-type Failure struct {
+type Failure struct { //nolint:errname // it is data first: the word of the glossary
 	Type ErrorType
 	Tool string
 	// Timeout that was exceeded, of an ErrorTimeout.

@@ -9,7 +9,7 @@ import (
 	"github.com/correx/correx-actors/messages"
 )
 
-// Set is the tools of one model call: no name twice, in a stable order. It is immutable.
+// Set is the tools of one model call: no name twice, in a stable order. It is immutable; nil is the empty set.
 type Set struct {
 	tools  []*Tool
 	byName map[string]*Tool
@@ -36,6 +36,9 @@ func (s *Set) add(t *Tool) bool {
 
 // Specs tell of the tools, in order. The slice is the caller's.
 func (s *Set) Specs() []Spec {
+	if s == nil {
+		return nil
+	}
 	specs := make([]Spec, 0, len(s.tools))
 	for _, t := range s.tools {
 		specs = append(specs, t.spec)
@@ -44,10 +47,18 @@ func (s *Set) Specs() []Spec {
 }
 
 // Len is how many there are.
-func (s *Set) Len() int { return len(s.tools) }
+func (s *Set) Len() int {
+	if s == nil {
+		return 0
+	}
+	return len(s.tools)
+}
 
 // Lookup finds a tool by its name.
 func (s *Set) Lookup(name string) (*Tool, bool) {
+	if s == nil {
+		return nil, false
+	}
 	t, found := s.byName[name]
 	return t, found
 }

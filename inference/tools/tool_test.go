@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -59,10 +60,10 @@ func TestEveryFaultOfTheArgumentsIsToldWithoutTheirValues(t *testing.T) {
 	t.Parallel()
 	secret := "hunter2 has type"
 	for arguments, want := range map[string][]string{
-		`{}`:                                       {"city: is required"},
-		`{"days":"` + secret + `","units":{}}`:     {"city: is required", `days: has type "string", want "integer"`, `units: has type "object"`},
-		`{"city":"x","hunter":1}`:                  {`"hunter": is unknown`},
-		`{"city":"x","days":1000}`:                 {"days: "},
+		`{}`:                                   {"city: is required"},
+		`{"days":"` + secret + `","units":{}}`: {"city: is required", `days: has type "string", want "integer"`, `units: has type "object"`},
+		`{"city":"x","hunter":1}`:              {`"hunter": is unknown`},
+		`{"city":"x","days":1000}`:             {"days: "},
 		`{"city":"x","near":{"lat":"` + secret + `"}}`: {`near: has type "string", want "number"`},
 		`[]`: {"the arguments are no JSON object"},
 		``:   {"the arguments are not valid JSON"},
@@ -82,7 +83,7 @@ func TestFaultsAreBounded(t *testing.T) {
 	t.Parallel()
 	object := make(map[string]int)
 	for i := range 1000 {
-		object[strings.Repeat("x", 1000)+fmt.Sprint(i)] = i
+		object[strings.Repeat("x", 1000)+strconv.Itoa(i)] = i
 	}
 	arguments, err := json.Marshal(object)
 	require.NoError(t, err)
@@ -93,7 +94,9 @@ func TestFaultsAreBounded(t *testing.T) {
 
 func TestToolsThatCannotBeOfferedAreRefused(t *testing.T) {
 	t.Parallel()
-	works := func(context.Context, json.RawMessage, func(tools.Progress)) (tools.Result, error) { return tools.Result{}, nil }
+	works := func(context.Context, json.RawMessage, func(tools.Progress)) (tools.Result, error) {
+		return tools.Result{}, nil
+	}
 	for name, spec := range map[string]tools.Spec{
 		"no name":       {},
 		"blank":         {Name: "a b"},
@@ -128,7 +131,9 @@ func TestSourceCannotReplaceWhatTheHostRegistered(t *testing.T) {
 	t.Parallel()
 	list, err := tools.Demo()
 	require.NoError(t, err)
-	works := func(context.Context, json.RawMessage, func(tools.Progress)) (tools.Result, error) { return tools.Result{Text: "other"}, nil }
+	works := func(context.Context, json.RawMessage, func(tools.Progress)) (tools.Result, error) {
+		return tools.Result{Text: "other"}, nil
+	}
 	registry, err := tools.NewRegistry(slog.New(slog.DiscardHandler), list,
 		source{newTool(t, tools.Spec{Name: "echo"}, works), newTool(t, tools.Spec{Name: "new"}, works)})
 	require.NoError(t, err)
@@ -153,14 +158,14 @@ func (e exit) ExitCode() int { return int(e) }
 func TestFailuresTellNoSecretAndNoPath(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"open /srv/app/config.yaml: no such file":        "open [path]: no such file",
-		`stat "/var/lib/x y": denied`:                    `stat "[path] y": denied`,
-		"open ~/.ssh/id_rsa: denied":                     "open [path]: denied",
-		`open C:\Users\me\key.pem: denied`:               "open [path] denied",
-		"GET https://example.com/a/b/c gave 500":         "GET https://example.com/a/b/c gave 500",
-		"key sk-abcdefghijklmnop refused":                "key [redacted] refused",
-		"and/or is fine, so is 1/2":                      "and/or is fine, so is 1/2",
-		"got \x1b[31mred\x1b[0m\nand\tmore":               "got [31mred[0m and more",
+		"open /srv/app/config.yaml: no such file": "open [path]: no such file",
+		`stat "/var/lib/x y": denied`:             `stat "[path] y": denied`,
+		"open ~/.ssh/id_rsa: denied":              "open [path]: denied",
+		`open C:\Users\me\key.pem: denied`:        "open [path] denied",
+		"GET https://example.com/a/b/c gave 500":  "GET https://example.com/a/b/c gave 500",
+		"key sk-abcdefghijklmnop refused":         "key [redacted] refused",
+		"and/or is fine, so is 1/2":               "and/or is fine, so is 1/2",
+		"got \x1b[31mred\x1b[0m\nand\tmore":       "got [31mred[0m and more",
 	} {
 		require.Equal(t, want, tools.FailureOf("t", errors.New(text)).Message)
 		require.Equal(t, want, tools.FailureOf("t", fmt.Errorf("%w", &tools.Failure{Message: text})).Message)
@@ -184,7 +189,7 @@ func TestNoContextPackCanHoldAnAnswer(t *testing.T) {
 		}
 		seen[typ] = true
 		require.NotEqual(t, ours, typ.PkgPath(), path)
-		switch typ.Kind() {
+		switch typ.Kind() { //nolint:exhaustive // the others hold nothing
 		case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Chan:
 			walk(typ.Elem(), path)
 		case reflect.Map:

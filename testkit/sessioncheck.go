@@ -3,6 +3,7 @@ package testkit
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -21,10 +22,11 @@ type sessionCheck struct {
 // turnLife is what happened to one admitted turn.
 type turnLife struct {
 	turn     *messages.Turn
-	accepted bool   // the run accepted its offer
-	led      bool   // it led a waiting entry, so that its run was announced
-	taken    bool   // a run took it
-	injected string // the run that it steered
+	accepted bool       // the run accepted its offer
+	led      bool       // it led a waiting entry, so that its run was announced
+	taken    bool       // a run took it
+	injected string     // the run that it steered
+	joined   *time.Time // when a followup joined its entry last
 	ended    messages.TurnState
 	notes    int
 }

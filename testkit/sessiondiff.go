@@ -65,9 +65,9 @@ func diffQueues(a, b queue.Queue) string {
 		if diff := diffMessages(fmt.Sprintf("queue[%d]", i), a.Waiting[i].Turns, b.Waiting[i].Turns); diff != "" {
 			return diff
 		}
-	}
-	if !a.LastFollowup.Equal(b.LastFollowup) {
-		return fmt.Sprintf("last followup at %s, %s", a.LastFollowup, b.LastFollowup)
+		if !a.Waiting[i].Joined.Equal(b.Waiting[i].Joined) {
+			return fmt.Sprintf("queue[%d] was joined at %s, %s", i, a.Waiting[i].Joined, b.Waiting[i].Joined)
+		}
 	}
 	return diffMessages("offers", a.Offered, b.Offered)
 }

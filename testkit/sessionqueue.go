@@ -19,7 +19,6 @@ type queueTwin struct {
 	interrupted bool
 	waiting     [][]*turnLife
 	offered     []*turnLife
-	joined      time.Time // when the last followup joined
 }
 
 // open lists the ids of all unended turns: of the active run, entry by entry, offered.
@@ -78,8 +77,11 @@ func (q *queueTwin) put(life *turnLife, place, into string, at time.Time, cfg se
 	if expected != into || (into != "") != (place == "merged") {
 		return fmt.Errorf("turn %s is %s into %q, the rules say into %q", life.turn.GetTurnId(), place, into, expected)
 	}
+	if life.joined = new(time.Time); place == "merged" { // the parts of an entry share when one joined last
+		life.joined = q.waiting[len(q.waiting)-1][0].joined
+	}
 	if followup {
-		q.joined = at
+		*life.joined = at
 	}
 	switch place {
 	case "front":
@@ -101,10 +103,14 @@ func (q *queueTwin) put(life *turnLife, place, into string, at time.Time, cfg se
 
 // mergesInto names the turn that leads the tail of the queue if a followup joins it.
 func (q *queueTwin) mergesInto(turn *messages.Turn, at time.Time, cfg session.Config) string {
-	if len(q.waiting) == 0 || at.Sub(q.joined) > cfg.MergeWindow || turn.GetTaskResult() {
+	if len(q.waiting) == 0 || turn.GetTaskResult() {
 		return ""
 	}
-	tail := q.waiting[len(q.waiting)-1][0].turn
+	last := q.waiting[len(q.waiting)-1][0]
+	if at.Sub(*last.joined) > cfg.MergeWindow {
+		return ""
+	}
+	tail := last.turn
 	queuedAsFollowup := tail.GetQueueMode() == "followup" || tail.GetQueueMode() == "steer"
 	if !queuedAsFollowup || tail.GetTaskResult() || tail.GetSender() != turn.GetSender() || tail.GetMode() != turn.GetMode() ||
 		tail.GetResume().GetEngine() != turn.GetResume().GetEngine() || tail.GetResume().GetToken() != turn.GetResume().GetToken() {

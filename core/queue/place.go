@@ -119,8 +119,9 @@ func interrupt(run Activity) Placement {
 // followup joins the tail of the queue when that is a followup of the same kind and recent.
 func followup(q Queue, turn *messages.Turn, now time.Time, run Activity, cfg Config) Placement {
 	if len(q.Waiting) > 0 {
-		tail := q.Waiting[len(q.Waiting)-1].Lead()
-		if Family(tail) == messages.QueueFollowup && mergeable(tail, turn) && now.Sub(q.LastFollowup) <= cfg.MergeWindow {
+		last := q.Waiting[len(q.Waiting)-1]
+		tail := last.Lead()
+		if Family(tail) == messages.QueueFollowup && mergeable(tail, turn) && now.Sub(last.Joined) <= cfg.MergeWindow {
 			return Placement{
 				Place: PlaceMerged, Into: tail.GetTurnId(), Mode: messages.QueueFollowup,
 				Reason: "it joins the followup that waits",

@@ -19,7 +19,6 @@ import (
 type twin struct {
 	list    []waits
 	offered []*messages.Turn
-	joined  time.Time
 }
 
 type waits struct {
@@ -27,6 +26,8 @@ type waits struct {
 	// with: it runs with the one before it.
 	with     bool
 	followup bool
+	// joined is when a followup joined its entry last.
+	joined *time.Time
 }
 
 func (w *twin) String() string {
@@ -71,11 +72,17 @@ func (w *twin) submit(turn *messages.Turn, mode messages.QueueMode, now time.Tim
 
 func (w *twin) followup(turn *messages.Turn, now time.Time) {
 	with := false
-	if n := len(w.list); n > 0 && now.Sub(w.joined) <= window {
+	joined := new(time.Time)
+	if n := len(w.list); n > 0 {
 		tail := w.list[n-1]
-		with = tail.followup && key(tail.turn) == key(turn) && !turn.GetTaskResult() && !tail.turn.GetTaskResult()
+		with = tail.followup && now.Sub(*tail.joined) <= window &&
+			key(tail.turn) == key(turn) && !turn.GetTaskResult() && !tail.turn.GetTaskResult()
+		if with { // the parts of an entry share when one joined last
+			joined = tail.joined
+		}
 	}
-	w.list, w.joined = append(w.list, waits{turn: turn, with: with, followup: true}), now
+	*joined = now
+	w.list = append(w.list, waits{turn: turn, with: with, followup: true, joined: joined})
 }
 
 // key is what merged turns have in common.

@@ -18,12 +18,14 @@ type Queue struct {
 	Waiting []Entry
 	// Offered turns wait for the active run's word, in the order of their offers.
 	Offered []*messages.Turn
-	// LastFollowup is when the last followup joined; the merge window slides with it.
-	LastFollowup time.Time
 }
 
 // Entry is one or more merged turns that one run will answer; the first one leads and gives the run its id.
-type Entry struct{ Turns []*messages.Turn }
+type Entry struct {
+	Turns []*messages.Turn
+	// Joined is when the last followup joined, from which its merge window is counted; zero for entries of other modes.
+	Joined time.Time
+}
 
 // Lead is the turn that leads the entry.
 func (e Entry) Lead() *messages.Turn { return e.Turns[0] }
@@ -77,12 +79,13 @@ func (q Queue) Turns() []*messages.Turn {
 
 // Put carries a placement out. A merge into an entry that is not there becomes an entry of its own: replay refuses nothing.
 func (q Queue) Put(turn *messages.Turn, placement Place, into messages.TurnID, at time.Time) Queue {
-	if Family(turn) == messages.QueueFollowup && placement != PlaceOffered {
-		q.LastFollowup = at
+	alone := Entry{Turns: []*messages.Turn{turn}}
+	if Family(turn) == messages.QueueFollowup {
+		alone.Joined = at
 	}
 	switch placement {
 	case PlaceFront:
-		q.Waiting = slices.Insert(slices.Clone(q.Waiting), 0, Entry{Turns: []*messages.Turn{turn}})
+		q.Waiting = slices.Insert(slices.Clone(q.Waiting), 0, alone)
 		return q
 	case PlaceOffered:
 		q.Offered = append(slices.Clone(q.Offered), turn)
@@ -91,13 +94,13 @@ func (q Queue) Put(turn *messages.Turn, placement Place, into messages.TurnID, a
 		for i, e := range q.Waiting {
 			if e.Lead().GetTurnId() == into {
 				q.Waiting = slices.Clone(q.Waiting)
-				q.Waiting[i] = Entry{Turns: append(slices.Clone(e.Turns), turn)}
+				q.Waiting[i] = Entry{Turns: append(slices.Clone(e.Turns), turn), Joined: alone.Joined}
 				return q
 			}
 		}
 	case PlaceBack:
 	}
-	q.Waiting = append(slices.Clone(q.Waiting), Entry{Turns: []*messages.Turn{turn}})
+	q.Waiting = append(slices.Clone(q.Waiting), alone)
 	return q
 }
 

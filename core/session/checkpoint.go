@@ -31,12 +31,9 @@ func (l Ledger) checkpoint() *messages.LedgerCheckpoint {
 	}
 	c.OpenTurns = append(c.OpenTurns, l.Queue.Turns()...)
 	for _, e := range l.Queue.Waiting {
-		c.Waiting = append(c.Waiting, &messages.WaitingEntry{TurnIds: turnIDs(e.Turns)})
+		c.Waiting = append(c.Waiting, &messages.WaitingEntry{TurnIds: turnIDs(e.Turns), JoinedAt: stampOf(e.Joined)})
 	}
 	c.OfferedTurnIds = turnIDs(l.Queue.Offered)
-	if !l.Queue.LastFollowup.IsZero() {
-		c.LastFollowup = timestamppb.New(l.Queue.LastFollowup)
-	}
 	c.SpentDay, c.SpentTokens = l.Spent.Day, l.Spent.Tokens
 	c.AwaitedRunIds = l.Awaited
 	c.Resume, c.ResumeLineage, c.ResumeTurnId = l.Resume.Token, l.Resume.Lineage, l.Resume.TurnID
@@ -86,17 +83,20 @@ func restoreQueue(c *messages.LedgerCheckpoint, turns []*messages.Turn) queue.Qu
 		if slices.Contains(c.GetOfferedTurnIds(), t.GetTurnId()) {
 			place = queue.PlaceOffered
 		}
-		into := ""
+		into, joined := "", timeOf(c.GetLastFollowup()) // of checkpoints before entries had a time of their own
 		for _, e := range c.GetWaiting() {
-			if ids := e.GetTurnIds(); len(ids) > 1 && slices.Contains(ids[1:], t.GetTurnId()) {
+			ids := e.GetTurnIds()
+			if !slices.Contains(ids, t.GetTurnId()) {
+				continue
+			}
+			if ids[0] != t.GetTurnId() {
 				place, into = queue.PlaceMerged, ids[0]
 			}
+			if e.GetJoinedAt() != nil {
+				joined = e.GetJoinedAt().AsTime()
+			}
 		}
-		q = q.Put(t, place, into, time.Time{})
-	}
-	q.LastFollowup = time.Time{}
-	if c.GetLastFollowup() != nil {
-		q.LastFollowup = c.GetLastFollowup().AsTime()
+		q = q.Put(t, place, into, joined)
 	}
 	return q
 }

@@ -71,7 +71,7 @@ func TestRunCallsToolsAndGoesOnWithTheirAnswers(t *testing.T) {
 		for _, item := range h.items(sub) {
 			delivered, ok := item.(*messages.DeliveryIntent)
 			require.True(t, ok)
-			switch intent := delivered.Intent().(type) { //nolint:gochecksumtype // only these are looked at
+			switch intent := delivered.Intent().(type) {
 			case *messages.ToolStatus:
 				last = intent
 				order = append(order, "tool_status")

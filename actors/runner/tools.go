@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	core "github.com/correx/correx-actors/core/session"
@@ -154,7 +155,7 @@ func actionOf(u tools.Update) *messages.ToolAction {
 			action.Error.ExitCode = &code
 		}
 		if f.Status != 0 {
-			action.Error.Status = fmt.Sprint(f.Status)
+			action.Error.Status = strconv.Itoa(f.Status)
 		}
 	}
 	return action

@@ -126,24 +126,11 @@ func (s *Session) Receive(ctx actor.Context) {
 		s.turnFound(ctx, m)
 	case explained:
 		s.explained(ctx, m)
-	case core.RunPhased:
-		s.report(ctx, m)
-	case core.RunRetried:
-		s.report(ctx, m)
-	case core.ToolsAsked:
-		s.report(ctx, m)
-	case core.ToolsMoved:
-		s.report(ctx, m)
-	case core.RunStreamed:
-		s.report(ctx, m)
-	case core.RunFinished:
-		s.report(ctx, m)
-	case core.SteerAnswered:
-		s.report(ctx, m)
-	case core.SteerAsked:
-		s.report(ctx, m)
-	case core.StartFailed:
-		s.report(ctx, m)
+	case core.RunPhased, core.RunRetried, core.ToolsAsked, core.ToolsMoved, core.RunStreamed,
+		core.RunFinished, core.SteerAnswered, core.SteerAsked, core.StartFailed:
+		if cmd, ok := m.(core.Command); ok { // a report of the run
+			s.report(ctx, cmd)
+		}
 	case slots.Granted:
 		s.slotGranted(ctx, m)
 	case slots.Wanted:

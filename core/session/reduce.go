@@ -51,7 +51,7 @@ func (s State) reduceEvent(e messages.Event, seq uint64, at time.Time) State {
 
 // reduce folds one ledger record. A record that does not fit (it names a run that is not active) changes nothing but the
 // head: replay never refuses.
-func (l Ledger) reduce(record messages.LedgerRecord, seq uint64, keepLast int) Ledger {
+func (l Ledger) reduce(record messages.LedgerRecord, seq uint64, keepLast int) Ledger { //nolint:funlen // one case for each record
 	l.Head = seq
 	l.SinceCheckpoint++
 	switch r := record.(type) {

@@ -9,7 +9,7 @@ func (d *draft) toolsAsked(c ToolsAsked) {
 		return
 	}
 	d.record(&messages.ToolsLaunched{RunId: c.RunID, Attempt: c.Attempt, CallIds: c.CallIDs, LaunchedAt: d.stamp()})
-	d.effect(LaunchTools{RunID: c.RunID, Attempt: c.Attempt, CallIDs: c.CallIDs})
+	d.effect(LaunchTools(c))
 }
 
 // toolsMoved publishes the newest state of the tool calls.

@@ -241,7 +241,7 @@ func DefaultConfig() Config {
 		Journal: Journal{Driver: DriverBolt},
 		OpenAI:  OpenAI{API: string(openai.APIChat), Model: fallbackModel},
 		Tools:   Tools{Timeout: 2 * time.Minute},
-		MCP:     MCP{Servers: []MCPServer{}},
+		MCP:     MCP{Servers: []MCPServer{}, Wait: serversWait},
 		Log:     Log{Level: "info", Format: FormatText},
 		Metrics: Metrics{Enabled: true},
 		Version: "unknown",

@@ -14,6 +14,7 @@ import (
 
 	"github.com/correx/correx-actors/inference/tools"
 	"github.com/correx/correx-actors/inference/tools/mcp"
+	"github.com/correx/correx-actors/messages"
 )
 
 // examineServer is how long a look at an MCP server may take.
@@ -21,8 +22,12 @@ const examineServer = 5 * time.Second
 
 // MCP are servers of the Model Context Protocol.
 type MCP struct {
-	Servers []MCPServer `koanf:"servers" doc:"servers of the Model Context Protocol whose tools models may call; only a file can list them"`
+	Servers []MCPServer   `koanf:"servers" doc:"servers of the Model Context Protocol whose tools models may call; only a file can list them"`
+	Wait    time.Duration `koanf:"wait" min:"0s" doc:"how long the start waits for their tools; it goes on without a server that is not there by then, and without waiting at 0s"`
 }
+
+// serversWait is enough for programs that need not be fetched or built first.
+const serversWait = 5 * time.Second
 
 // MCPServer is one of them: either a command that is started, or a URL. Only a file can name them: they are a list of objects.
 type MCPServer struct {
@@ -72,12 +77,16 @@ func (s *toolServer) Tools() []*tools.Tool {
 	return nil
 }
 
-func (s *toolServer) open() error {
+// open connects, and waits a while for the tools: runs that go on after the start should have those that they had before it.
+func (s *toolServer) open(ctx context.Context) error {
 	source, err := mcp.Open(s.server, mcp.Config{}, s.log)
 	if err != nil {
 		return &StartError{Part: "the tools", Err: err}
 	}
 	s.opened.Store(source)
+	if err := source.Ready(ctx); err != nil {
+		s.log.LogAttrs(ctx, slog.LevelDebug, "mcp server not waited for", slog.String(messages.AttrComponent, s.Name()))
+	}
 	return nil
 }
 
@@ -96,24 +105,27 @@ func (m MCP) toolServers(lc fx.Lifecycle, log *slog.Logger) []tools.Source {
 		list, sources = append(list, one), append(sources, one)
 	}
 	lc.Append(fx.StartStopHook(
-		func() error {
-			var faults []error
-			for _, s := range list {
-				faults = append(faults, s.open())
-			}
-			return errors.Join(faults...)
+		func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, m.Wait)
+			defer cancel()
+			return each(list, func(s *toolServer) error { return s.open(ctx) })
 		},
 		func(ctx context.Context) error {
-			faults := make([]error, len(list))
-			var closing sync.WaitGroup
-			for i, s := range list { // at once: each may take its grace time
-				closing.Go(func() { faults[i] = s.close(ctx) })
-			}
-			closing.Wait()
-			return errors.Join(faults...)
+			return each(list, func(s *toolServer) error { return s.close(ctx) })
 		},
 	))
 	return sources
+}
+
+// each does something with all servers at once, since each of them may take its time.
+func each(list []*toolServer, do func(*toolServer) error) error {
+	faults := make([]error, len(list))
+	var doing sync.WaitGroup
+	for i, s := range list {
+		doing.Go(func() { faults[i] = do(s) })
+	}
+	doing.Wait()
+	return errors.Join(faults...)
 }
 
 // MCPState is what a look at an MCP server shows.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os/exec"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -150,6 +151,9 @@ func (c Config) ExamineMCP(ctx context.Context, log *slog.Logger) []MCPState {
 }
 
 func (s MCPServer) examine(ctx context.Context, log *slog.Logger) MCPState {
+	if _, err := exec.LookPath(s.Command); s.Command != "" && err != nil {
+		return MCPState{Name: s.Name, Trouble: err.Error()} // what no second try would change is told at once
+	}
 	source, err := mcp.Open(s.server(), mcp.Config{}, log)
 	if err != nil {
 		return MCPState{Name: s.Name, Trouble: err.Error()}

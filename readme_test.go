@@ -44,6 +44,9 @@ func TestReadmeTranscriptsAreTrue(t *testing.T) {
 		require.NoError(t, err)
 	}
 	doc.transcript("transcript of queue modes", dir, slow)
+	tooled := quick
+	tooled.Tools.Demo = true
+	doc.transcript("transcript of tools", dir, tooled)
 	doc.save()
 }
 

@@ -46,6 +46,7 @@ type Config struct {
 	OpenAI       OpenAI       `koanf:"openai"`
 	Offline      Offline      `koanf:"offline"`
 	Tools        Tools        `koanf:"tools"`
+	MCP          MCP          `koanf:"mcp"`
 	Log          Log          `koanf:"log"`
 	Metrics      Metrics      `koanf:"metrics"`
 	Telemetry    Telemetry    `koanf:"telemetry"`
@@ -240,6 +241,7 @@ func DefaultConfig() Config {
 		Journal: Journal{Driver: DriverBolt},
 		OpenAI:  OpenAI{API: string(openai.APIChat), Model: fallbackModel},
 		Tools:   Tools{Timeout: 2 * time.Minute},
+		MCP:     MCP{Servers: []MCPServer{}, Wait: serversWait},
 		Log:     Log{Level: "info", Format: FormatText},
 		Metrics: Metrics{Enabled: true},
 		Version: "unknown",
@@ -278,6 +280,9 @@ func (c Config) Validate() error {
 	}
 	if err := c.checkProviders(); err != nil {
 		refuse("providers", "%v", err)
+	}
+	if err := c.MCP.check(); err != nil {
+		refuse("mcp.servers", "%v", err)
 	}
 	if c.Journal.Driver == DriverBolt && c.DataDir == "" {
 		refuse("data_dir", "the bolt journal needs a folder")

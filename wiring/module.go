@@ -38,10 +38,11 @@ func Module(cfg Config) fx.Option {
 	)
 }
 
-// Options is Module with what only an app can set: the stop timeout, and fx's own log at debug.
+// Options is Module with what only an app can set: the timeouts, and fx's own log at debug.
 func Options(cfg Config) fx.Option {
 	return fx.Options(
 		Module(cfg),
+		fx.StartTimeout(fx.DefaultTimeout+cfg.MCP.Wait),
 		fx.StopTimeout(StopTimeout(cfg)),
 		fx.WithLogger(func(log *slog.Logger) fxevent.Logger {
 			quiet := &fxevent.SlogLogger{Logger: log}

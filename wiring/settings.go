@@ -179,6 +179,12 @@ func text(v any) string {
 			names[i] = p.Name
 		}
 		return strings.Join(names, ",")
+	case []MCPServer:
+		names := make([]string, len(v))
+		for i, s := range v {
+			names[i] = s.Name
+		}
+		return strings.Join(names, ",")
 	}
 	return fmt.Sprint(v)
 }

@@ -108,6 +108,8 @@ func TestSettingsAreTheContractNames(t *testing.T) {
 		"providers[].fallback": "", "retry.limit": "2", "retry.max_wait": "30s", "breaker.failures": "5", "breaker.pause": "30s",
 		"offline.delay": "0s", "system_prompt": "the embedded one", "log.level": "info", "log.format": "text",
 		"metrics.enabled": "true", "telemetry.content": "false",
+		"mcp.wait": "5s", "mcp.servers": "", "mcp.servers[].name": "", "mcp.servers[].command": "", "mcp.servers[].args": "",
+		"mcp.servers[].env": "", "mcp.servers[].url": "",
 	}
 	got := make(map[string]string)
 	for _, s := range wiring.Settings() {

@@ -2,6 +2,7 @@ package wiring
 
 import (
 	"log/slog"
+	"slices"
 
 	"go.uber.org/fx"
 
@@ -17,15 +18,17 @@ var tooling = fx.Provide(newToolbox)
 type toolParams struct {
 	fx.In
 
-	Config  Config
-	Log     *slog.Logger
-	Host    []*tools.Tool  `group:"tools"`
-	Sources []tools.Source `group:"tool_sources"`
+	Lifecycle fx.Lifecycle
+	Config    Config
+	Log       *slog.Logger
+	Host      []*tools.Tool  `group:"tools"`
+	Sources   []tools.Source `group:"tool_sources"`
 }
 
-// newToolbox gathers what models may call: the host's tools, the demo ones if they are asked for, and those of the sources.
+// newToolbox gathers what models may call: the host's tools, the demo ones if they are asked for, and those of the sources: a
+// host's, and MCP servers.
 func newToolbox(p toolParams) (*runner.Toolbox, error) {
-	fixed := p.Host
+	fixed := slices.Clone(p.Host)
 	if p.Config.Tools.Demo {
 		demo, err := tools.Demo()
 		if err != nil {
@@ -33,7 +36,8 @@ func newToolbox(p toolParams) (*runner.Toolbox, error) {
 		}
 		fixed = append(fixed, demo...)
 	}
-	registry, err := tools.NewRegistry(p.Log, fixed, p.Sources...)
+	sources := append(slices.Clone(p.Sources), p.Config.MCP.toolServers(p.Lifecycle, p.Log)...)
+	registry, err := tools.NewRegistry(p.Log, fixed, sources...)
 	if err != nil {
 		return nil, &StartError{Part: "the tools", Err: err}
 	}

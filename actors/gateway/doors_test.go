@@ -25,6 +25,7 @@ var doors = map[string]func(t *testing.T, s *server) door{
 	"socket":          socketDoor,
 	"HTTP with wait":  waitDoor,
 	"HTTP and stream": streamDoor,
+	"HTTP as stream":  turnStreamDoor,
 	"Go client":       clientDoor,
 }
 
@@ -85,6 +86,26 @@ func streamDoor(t *testing.T, s *server) door {
 			require.Equal(t, http.StatusAccepted, status, "%v", accepted)
 		},
 		close: func() { require.NoError(t, stream.Body.Close()) },
+	}
+}
+
+func turnStreamDoor(t *testing.T, s *server) door {
+	t.Helper()
+	var streams []chan []frame
+	return door{
+		submit: func(turn *messages.SubmitTurn) {
+			body, err := json.Marshal(bodyOf(t, turn))
+			require.NoError(t, err)
+			r, _ := s.streamTurn(t, string(body))
+			ended := make(chan []frame, 1)
+			streams = append(streams, ended)
+			go func() { ended <- r.rest() }()
+		},
+		close: func() {
+			for _, ended := range streams {
+				require.Len(t, only(<-ended, "router_response"), 1)
+			}
+		},
 	}
 }
 

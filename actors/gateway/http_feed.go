@@ -34,7 +34,7 @@ var (
 	timeUp = ending{reason: "time is up: the turn goes on"}
 )
 
-// renewFeed is the pause after a subscription that failed.
+// renewFeed is the pause after a subscription that failed or was not answered.
 type renewFeed struct{ generation uint64 }
 
 // feed is the actor between a session and a stream of server-sent events: of all items, or of one turn. It follows the session
@@ -65,6 +65,8 @@ type feed struct {
 	// seen is the last number that went by; placed says that it is known.
 	seen   uint64
 	placed bool
+	// unawait stops the timer of a subscription that is not answered.
+	unawait func()
 	// tries counts subscriptions that failed, in a row.
 	tries int
 	over  bool
@@ -74,7 +76,7 @@ func (g *Gateway) newFeed(key messages.Key, cursor *uint64) *feed {
 	return &feed{
 		gateway: g, key: key, cursor: cursor,
 		out:   newOutbox(g.config.OutboxBytes, g.config.OutboxFrames),
-		begun: make(chan messages.Reply, 1),
+		begun: make(chan messages.Reply, 1), unawait: func() {},
 	}
 }
 
@@ -87,8 +89,9 @@ func (g *Gateway) stream(w http.ResponseWriter, r *http.Request, f *feed, wait t
 	}
 	defer g.deps.Kernel.Root().Stop(pid)
 	ctx, cancel := g.bounded(r, answerWithin)
-	defer cancel()
-	if err := f.await(ctx); err != nil {
+	err = f.await(ctx)
+	cancel()
+	if err != nil {
 		respondFailed(w, err)
 		return
 	}
@@ -133,12 +136,13 @@ func (f *feed) Receive(ctx actor.Context) {
 	case *session.Lost:
 		f.lost()
 	case renewFeed:
-		if m.generation == f.generation {
+		if f.muted && m.generation == f.generation {
 			f.subscribe()
 		}
 	case askAgainForTurn:
 		f.askTurn()
 	case farewell, *actor.Stopping:
+		f.unawait()
 		f.finish(goingAway)
 	case *actor.Restarting:
 		f.finish(restarting)
@@ -171,6 +175,9 @@ func (f *feed) subscribe() {
 	}
 	f.ask(askSubscribe+f.generation, &messages.Subscribe{AfterSeq: &after})
 	f.generation++
+	f.unawait() // the one before is not awaited any more
+	// A session answers what it takes; this is for one that died in the middle.
+	f.unawait = f.gateway.deps.Kernel.After(requestTimeout, f.self, renewFeed{f.generation})
 }
 
 // lost: the session's actor is gone and has forgotten this subscriber.
@@ -194,6 +201,7 @@ func (f *feed) answered(a *session.Answer) {
 }
 
 func (f *feed) subscribed(reply messages.Reply) {
+	f.unawait()
 	if failure, failed := reply.(*messages.Failure); failed {
 		f.unsubscribed(failure)
 		return

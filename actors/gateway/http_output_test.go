@@ -183,7 +183,7 @@ func TestB82LateStreamFromTheBeginningIsTheFirstOne(t *testing.T) {
 func TestB83StreamWithoutANumberBeginsWithTheTextSoFar(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, _ *pipes) {
 		s.model.Call(testkit.Stream("half of "), testkit.Delay(10*time.Second), testkit.Stream("it"))
-		accepted := s.dial().say("hi")
+		accepted := s.say("hi", "collect")
 		time.Sleep(time.Second)
 		r := s.stream(t, http.MethodGet, outputOfS1, "")
 		resync := r.expect("resync")
@@ -353,8 +353,9 @@ func TestAStreamThatIsNotReadIsCut(t *testing.T) {
 			well.ask("chat_input", "session_id", "s1", "text", "hi")
 			well.until("router_response")
 		}
+		require.NoError(t, well.ws.CloseNow())
 		time.Sleep(time.Minute)
-		require.Equal(t, living-1, s.actors(), "nor is the socket, which was not read either")
+		require.Equal(t, living-1, s.actors(), "all but the socket that was closed")
 		stuck.close()
 		s.dial().goesOn(t)
 	}, func(set *settings) { set.gateway.OutboxFrames = 50 })

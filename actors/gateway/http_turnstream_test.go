@@ -30,6 +30,14 @@ func (s *server) streamTurn(t *testing.T, body string, headers ...string) (r *ss
 	return r, accepted
 }
 
+// say sends a turn without a socket, which in a bubble must be read all the time.
+func (s *server) say(text, queueMode string) frame {
+	s.t.Helper()
+	status, accepted, _ := s.call(http.MethodPost, turnsOfS1, `{"text":"`+text+`","queue_mode":"`+queueMode+`"}`)
+	require.Equal(s.t, http.StatusAccepted, status)
+	return accepted
+}
+
 func TestATurnIsStreamedToItsLastItem(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, _ *pipes) {
 		all := s.dial()
@@ -93,9 +101,8 @@ func TestB88StreamOfARunningDuplicateBeginsAtItsBeginning(t *testing.T) {
 func TestStreamOfAMergedTurnIsThatOfTheRunItJoined(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, _ *pipes) {
 		s.model.Call(testkit.Stream("first"), testkit.Delay(time.Minute)).Otherwise(testkit.Stream("both"))
-		c := s.dial()
-		first := c.say("a")
-		lead := c.say("b", "queue_mode", "followup")
+		first := s.say("a", "collect")
+		lead := s.say("b", "followup")
 		part, accepted := s.streamTurn(t, `{"text":"c","queue_mode":"followup","idempotency_key":"k"}`)
 		require.Equal(t, "merged", accepted.text("disposition"))
 		require.Equal(t, lead["run_id"], accepted["run_id"])
@@ -115,9 +122,26 @@ func TestStreamOfAMergedTurnIsThatOfTheRunItJoined(t *testing.T) {
 	})
 }
 
+// A part whose lead is taken back is answered by another run, which its stream follows.
+func TestStreamOfAPartGoesOnWithoutItsLead(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *server, _ *pipes) {
+		s.model.Call(testkit.Stream("first"), testkit.Delay(30*time.Second)).Otherwise(testkit.Stream("the part"))
+		s.say("a", "collect")
+		lead := s.say("b", "followup")
+		part, accepted := s.streamTurn(t, `{"text":"c","queue_mode":"followup"}`)
+		require.Equal(t, "merged", accepted.text("disposition"))
+		_, withdrawn, _ := s.call(http.MethodDelete, turnsOfS1+"/"+lead.text("turn_id"), "")
+		require.Equal(t, true, withdrawn["withdrawn"])
+		got := part.rest()
+		require.Equal(t, "the part", got[len(got)-1].text("content"))
+		require.Len(t, only(got, "stream_delta"), 1)
+		require.Equal(t, []any{accepted["turn_id"]}, got[len(got)-1]["turn_ids"])
+	})
+}
+
 func TestStreamOfATurnThatSteersIsThatOfTheRunThatTookIt(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, _ *pipes) {
-		first := s.dial().say("a")
+		first := s.say("a", "collect")
 		steer, accepted := s.streamTurn(t, `{"text":"left","queue_mode":"steer","mode":"STEERING"}`)
 		require.Equal(t, "steering", accepted.text("disposition"))
 		require.NotEqual(t, first["run_id"], accepted["run_id"])
@@ -138,7 +162,7 @@ func TestStreamOfATurnThatSteersIsThatOfTheRunThatTookIt(t *testing.T) {
 func TestStreamOfAFallbackIsThatOfItsOwnRun(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, _ *pipes) {
 		s.model.Call(testkit.Stream("first"), testkit.Delay(time.Minute)).Otherwise(testkit.Stream("own"))
-		s.dial().say("a")
+		s.say("a", "collect")
 		turn, accepted := s.streamTurn(t, `{"text":"b","queue_mode":"steer"}`)
 		require.Equal(t, "steering", accepted.text("disposition"))
 		got := turn.rest()

@@ -38,6 +38,9 @@ func (d *doctorCheckCmd) Run(a *app) error {
 		found.Check = names[i]
 		c.add(found)
 	}
+	if err == nil {
+		c.toolServers(ctx)
+	}
 	return a.tell("check", c.rows)
 }
 

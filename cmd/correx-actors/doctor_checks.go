@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -138,6 +139,18 @@ func (c *checkup) provider(context.Context) finding {
 		key = "without a key"
 	}
 	return passed("openai, model %s at %s, %s; correx-actors doctor provider examines it", c.cfg.OpenAI.Model, base, key)
+}
+
+// toolServers adds a line for each MCP server. One that is away stops nothing, so it is no failure.
+func (c *checkup) toolServers(ctx context.Context) {
+	for _, s := range c.cfg.ExamineMCP(ctx, slog.New(slog.DiscardHandler)) {
+		found := passed("%s, offered as %s__…", number(s.Tools, "tool"), s.Name)
+		if s.Trouble != "" {
+			found = warned("correct its entry in mcp.servers, or start it; until then models cannot call its tools", "%s", s.Trouble)
+		}
+		found.Check = "mcp " + s.Name
+		c.add(found)
+	}
 }
 
 func (c *checkup) port(ctx context.Context) finding {

@@ -19,7 +19,7 @@ const raceOptions = "atexit_sleep_ms=10"
 
 // TestMain lets the test binary be the program itself: scripts and tests start it as a child under its own name.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"correx-actors": main})
+	testscript.Main(m, map[string]func(){"correx-actors": main, "weather-station": serveWeather})
 }
 
 func TestScripts(t *testing.T) {

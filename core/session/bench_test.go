@@ -42,7 +42,7 @@ func BenchmarkTurnWithCheckpoints(b *testing.B) {
 }
 
 func turn(s session.State, cfg session.Config, id string, now time.Time) session.State {
-	s = session.Decide(s, cfg, session.Submit{Request: &messages.SubmitTurn{Text: "what is the stage?"}, TurnID: id}, now).Next
+	s = decideNow(s, cfg, session.Submit{Request: &messages.SubmitTurn{Text: "what is the stage?"}, TurnID: id}, now).Next
 	return session.Decide(s, cfg, session.RunFinished{
 		RunID: s.Ledger.Active.ID, Attempt: 1, Outcome: messages.OutcomeCompleted, Content: "build",
 	}, now).Next
@@ -52,7 +52,7 @@ func turn(s session.State, cfg session.Config, id string, now time.Time) session
 func BenchmarkDelta(b *testing.B) {
 	cfg, now := session.DefaultConfig(), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	s := session.Decide(session.New(messages.NewKey("s")), cfg, session.Recover{Epoch: 1}, now).Next
-	s = session.Decide(s, cfg, session.Submit{Request: &messages.SubmitTurn{Text: "hello"}, TurnID: "turn_1"}, now).Next
+	s = decideNow(s, cfg, session.Submit{Request: &messages.SubmitTurn{Text: "hello"}, TurnID: "turn_1"}, now).Next
 	b.ReportAllocs()
 	for b.Loop() {
 		s = session.Decide(s, cfg, session.RunStreamed{RunID: "run_1", Attempt: 1, Text: "a few words "}, now).Next
@@ -89,4 +89,9 @@ func BenchmarkReduce(b *testing.B) {
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "records/s")
 		})
 	}
+}
+
+// decideNow decides with a free run slot, as a process with little to do does.
+func decideNow(s session.State, cfg session.Config, cmd session.Command, now time.Time) session.Decision {
+	return session.DecideWith(s, cfg, cmd, now, func(session.AskSlot) bool { return true })
 }

@@ -25,28 +25,42 @@ var secretShapes = []*regexp.Regexp{
 
 // CleanMessage makes a provider's text fit for an Error: without the given secrets and without anything that looks like
 // one, on one line, without control characters (it is shown on terminals), valid UTF-8 and at most MessageLimit bytes.
+//
+// The order matters: what is invisible would hide a secret from the search for it, and a cut would leave a part of one.
 func CleanMessage(text string, secrets ...string) string {
-	// Bounded before the patterns run: a body may be large, and nothing behind this point can survive the last cut.
-	text = Bound(text, 8*MessageLimit)
+	text = oneLine(text)
 	for _, secret := range secrets {
 		// Local servers get dummies such as "none" or "ollama": as secrets they would only mangle the text.
-		if len(secret) >= 8 {
+		if secret = oneLine(secret); len(secret) >= 8 {
 			text = strings.ReplaceAll(text, secret, redacted)
 		}
+	}
+	// Bounded before the patterns run: a body may be large. The cut word goes as a whole, since it may be a part of a key.
+	if bound := 8 * MessageLimit; len(text) > bound {
+		text = strings.ToValidUTF8(text[:bound], "")
+		if end := strings.LastIndexByte(text, ' '); end >= bound/2 {
+			text = text[:end]
+		}
+		text += "…"
 	}
 	for _, shape := range secretShapes {
 		text = shape.ReplaceAllString(text, redacted)
 	}
+	return Bound(strings.ToValidUTF8(text, ""), MessageLimit)
+}
+
+// oneLine drops what is not to be seen and folds white space.
+func oneLine(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {
 			return ' '
 		}
-		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
+		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
 			return -1
 		}
 		return r
 	}, strings.ToValidUTF8(text, "\uFFFD"))
-	return Bound(strings.Join(strings.Fields(text), " "), MessageLimit)
+	return strings.Join(strings.Fields(text), " ")
 }
 
 // Bound cuts text to at most limit bytes on a rune border; a cut text ends in an ellipsis.

@@ -48,3 +48,23 @@ func TestBoundCutsOnARuneBorder(t *testing.T) {
 	}
 	require.Equal(t, "äöü", inference.Bound("äöü", 6))
 }
+
+func TestCleanMessageFindsSecretsThatAreBrokenUpOrCut(t *testing.T) {
+	t.Parallel()
+	const secret = "plain0key1of2no3shape"
+	shaped := "sk-" + strings.Repeat("a", 7*inference.MessageLimit)
+	for name, text := range map[string]string{
+		"control characters":   "bad " + strings.Join(strings.Split(secret, ""), "\u0001"),
+		"invisible":            "bad " + secret[:6] + "\u200b" + secret[6:],
+		"a bound in its midst": "bad " + strings.Repeat(" ", 8*inference.MessageLimit-15) + secret,
+		"after much that goes": shaped + strings.Repeat(" x", 240) + " " + secret,
+	} {
+		clean := inference.CleanMessage(text, secret)
+		require.NotContains(t, clean, secret[:4], name)
+	}
+	// One of a known shape that the bound on the work cuts, behind words of which little remains.
+	for pad := range 40 {
+		cut := inference.CleanMessage("sk-" + strings.Repeat("a", 8*inference.MessageLimit-3-pad) + " hf_0123456789abcdef0123456789")
+		require.NotContains(t, cut, "hf_", pad)
+	}
+}

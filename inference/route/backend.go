@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -39,14 +38,15 @@ type backend struct {
 	concurrent int64
 	// requests and tokens are nil without such a limit.
 	requests, tokens *rate.Limiter
-
-	mu sync.Mutex
-	// slow: the provider asked to be left alone until then.
-	slow time.Time
+	// holds are the models that it asked to be left alone with.
+	holds *holds
 }
 
 func newBackend(p Provider, breaker Breaker, log *slog.Logger) *backend {
-	b := &backend{Provider: p.Backend, concurrent: int64(p.Limits.Concurrent)}
+	b := &backend{
+		Provider: p.Backend, concurrent: int64(p.Limits.Concurrent),
+		holds: &holds{provider: p.Name, log: log, byModel: make(map[string]*hold)},
+	}
 	if n := p.Limits.RequestsPerMinute; n > 0 {
 		// A tenth at once: providers count shorter windows than their minute.
 		b.requests = rate.NewLimiter(perMinute(n), max(n/10, 1))
@@ -100,21 +100,6 @@ func (b *backend) enter(slotted bool) bool {
 }
 
 func (b *backend) leave() { b.calls.Add(-1) }
-
-// slowDown keeps all runs of the process away from a provider that asked for it.
-func (b *backend) slowDown(until time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if until.After(b.slow) {
-		b.slow = until
-	}
-}
-
-func (b *backend) slowFor(now time.Time) time.Duration {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.slow.Sub(now)
-}
 
 // place is what one call has reserved within a provider's limits.
 type place struct {

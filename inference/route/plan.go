@@ -40,6 +40,8 @@ type plan struct {
 // running is a call in progress.
 type running struct {
 	backend *backend
+	model   string
+	began   time.Time
 	tokens  int
 	// done tells the breaker; nil = it was told already. Probe: the breaker waits for this call's verdict.
 	done  func(error)
@@ -92,8 +94,8 @@ func (p *plan) look(now time.Time, at int) gate {
 	if at > 0 && b.full() { // the first one's room is the run's slot
 		return gate{full: true, why: fmt.Sprintf("its limit of %d calls at once is reached", b.concurrent)}
 	}
-	if slow := b.slowFor(now); slow > 0 {
-		return gate{wait: slow, why: "it asked to be called more slowly"}
+	if held := b.holds.left(now, p.course.targets[at].model); held > 0 {
+		return gate{wait: held, why: "it asked to be called more slowly"}
 	}
 	if p.held == nil || p.heldAt != at {
 		p.release(now)
@@ -104,7 +106,7 @@ func (p *plan) look(now time.Time, at int) gate {
 
 // begin asks the breaker for leave to call a target.
 func (p *plan) begin(at int) bool {
-	b := p.backend(at)
+	b, model, now := p.backend(at), p.course.targets[at].model, time.Now()
 	probe := b.breaker.State() != gobreaker.StateClosed
 	if !b.enter(at == 0) {
 		return false // somebody was faster: it is full now
@@ -115,7 +117,12 @@ func (p *plan) begin(at int) bool {
 		p.busy, p.busyAt = true, at
 		return false
 	}
-	p.running = &running{backend: b, done: done, probe: probe}
+	if !b.holds.try(now, model) { // somebody was faster: that call tells whether it may be called again
+		b.leave()
+		done(&inference.Error{Kind: inference.KindCanceled})
+		return false
+	}
+	p.running = &running{backend: b, model: model, began: now, done: done, probe: probe}
 	if p.held != nil && p.heldAt == at {
 		p.running.tokens, p.held = p.held.tokens, nil
 	}
@@ -125,7 +132,12 @@ func (p *plan) begin(at int) bool {
 // Begun implements inference.Plan. A provider that was paused is back as soon as it answers: others need not stay away until
 // a long answer is whole.
 func (p *plan) Begun() {
-	if r := p.running; r != nil && r.probe && r.done != nil {
+	r := p.running
+	if r == nil {
+		return
+	}
+	r.backend.holds.answered(r.model, r.began)
+	if r.probe && r.done != nil {
 		r.done(nil)
 		r.done = nil
 	}
@@ -142,8 +154,11 @@ func (p *plan) Ended(end inference.End) {
 	now, failure := time.Now(), asError(end.Err)
 	r.judge(failure)
 	r.backend.charge(now, end.Usage, r.tokens)
-	if failure != nil && failure.RetryAfter > 0 {
-		r.backend.slowDown(now.Add(failure.RetryAfter))
+	switch {
+	case failure == nil:
+		r.backend.holds.answered(r.model, r.began)
+	case holding(failure):
+		r.backend.holds.ask(now, r.model, failure)
 	}
 	at := p.course.at
 	p.course.ended(now, failure, end.Visible, p.pauses.NextBackOff())

@@ -115,25 +115,6 @@ func TestWaitsAreToldWithTheirReason(t *testing.T) {
 	})
 }
 
-func TestRetryAfterHoldsBackAllRuns(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		slow := &inference.Error{Kind: inference.KindRateLimited, RetryAfter: time.Hour}
-		p := testkit.NewProvider(t).Named("big").Call(testkit.FailWith(slow)).Call(testkit.Stream("ok"))
-		r := router(t, route.Provider{Backend: p})
-		got := run(t, r, inference.Ask{})
-		require.ErrorContains(t, got.err, "it asks for 1h0m0s before the next call")
-		time.Sleep(30 * time.Minute)
-		got = run(t, r, inference.Ask{})
-		require.Empty(t, got.calls, "the provider asked to be left alone")
-		require.ErrorContains(t, got.err, "big: it asked to be called more slowly, free in 30m0s")
-		time.Sleep(30*time.Minute - 5*time.Second)
-		got = run(t, r, inference.Ask{})
-		require.NoError(t, got.err)
-		require.Equal(t, []string{"provider big: it asked to be called more slowly, next call in 5s"}, got.waits)
-	})
-}
-
 func TestBreakerPausesAProviderAndOneCallTriesIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

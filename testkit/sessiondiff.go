@@ -36,7 +36,7 @@ func diffLedgers(a, b session.Ledger) string {
 		return fmt.Sprintf("last time %s, %s", a.LastTime, b.LastTime)
 	case a.Spent != b.Spent:
 		return fmt.Sprintf("spent %+v, %+v", a.Spent, b.Spent)
-	case len(a.Parts)+len(b.Parts) > 0:
+	case a.Parts != nil || b.Parts != nil:
 		return "a checkpoint is not whole"
 	case !slices.Equal(a.Awaited, b.Awaited):
 		return fmt.Sprintf("awaited slots of %v, %v", a.Awaited, b.Awaited)

@@ -15,9 +15,9 @@ type timers struct {
 	alive func()
 	retry retry
 	// idleAt is when idle is due.
-	idleAt time.Time
-	// quietSince is when the session last did something.
-	quietSince time.Time
+	idleAt time.Duration
+	// quietSince is when the session last did something. Both are times since the activation began.
+	quietSince time.Duration
 	// gen invalidates an Idle that was sent before something happened.
 	gen uint64
 }
@@ -120,7 +120,7 @@ func (s *Session) settle(actor.Context) {
 		s.timers.alive = s.arm(due{life: s.life, what: dueAlive}, s.deps.Core.AliveEvery())
 	}
 	s.timers.gen++
-	s.timers.quietSince = s.now()
+	s.timers.quietSince = time.Since(s.begun)
 	if s.idle() {
 		s.armIdle()
 	}
@@ -137,15 +137,15 @@ func (s *Session) armIdle() {
 	case s.output.kept() > 0:
 		wait = min(wait, trimAfter)
 	}
-	at := s.timers.quietSince.Add(wait)
+	at := s.timers.quietSince + wait
 	if s.timers.idle != nil {
-		if !s.timers.idleAt.After(at) {
+		if s.timers.idleAt <= at {
 			return // it is due no later, and looks again
 		}
 		s.timers.idle()
 	}
 	s.timers.idleAt = at
-	s.timers.idle = s.arm(due{life: s.life, what: dueIdle}, at.Sub(s.now()))
+	s.timers.idle = s.arm(due{life: s.life, what: dueIdle}, at-time.Since(s.begun))
 }
 
 // passing says whether nothing would be lost if the session ended at once.
@@ -155,7 +155,7 @@ func (s *Session) idleDue() {
 	if !s.idle() || s.parent == nil {
 		return
 	}
-	quiet := s.now().Sub(s.timers.quietSince)
+	quiet := time.Since(s.begun) - s.timers.quietSince
 	if quiet >= trimAfter {
 		s.output.clear()
 	}

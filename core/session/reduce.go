@@ -36,7 +36,7 @@ func Reduce(s State, cfg Config, rec messages.Record) (State, error) {
 		return s, fmt.Errorf("ledger record %d: %w", rec.Seq, err)
 	}
 	if part, ok := record.(*messages.CheckpointPart); ok && part.GetPart() == part.GetParts() {
-		if _, err := messages.JoinCheckpoint(slices.Concat(s.Ledger.Parts, part.GetData())); err != nil {
+		if _, err := messages.JoinCheckpoint(joined(s.Ledger.Parts, part)); err != nil {
 			return s, fmt.Errorf("ledger record %d: %w", rec.Seq, err)
 		}
 	}
@@ -98,8 +98,9 @@ func (l Ledger) reduce(record messages.LedgerRecord, seq uint64, keepLast int) L
 	case *messages.FinalsAcked:
 		l.Finals = l.Finals.keep(r.GetUpTo(), time.Time{}, l.Finals.Len())
 	case *messages.CheckpointPart:
-		if l.Parts = slices.Concat(l.Parts, r.GetData()); r.GetPart() == r.GetParts() {
-			if whole, err := messages.JoinCheckpoint(l.Parts); err == nil { // Reduce has looked
+		data := joined(l.Parts, r)
+		if l.Parts = &data; r.GetPart() == r.GetParts() {
+			if whole, err := messages.JoinCheckpoint(data); err == nil { // Reduce has looked
 				l = restore(whole, seq)
 			}
 		}
@@ -107,6 +108,14 @@ func (l Ledger) reduce(record messages.LedgerRecord, seq uint64, keepLast int) L
 		l = restore(r, seq)
 	}
 	return l
+}
+
+// joined are the parts of a checkpoint so far and the next one.
+func joined(parts *[]byte, next *messages.CheckpointPart) []byte {
+	if parts == nil {
+		return next.GetData()
+	}
+	return slices.Concat(*parts, next.GetData())
 }
 
 func (l Ledger) at(t *timestamppb.Timestamp) Ledger {

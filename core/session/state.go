@@ -44,8 +44,8 @@ type Ledger struct {
 	Spent Spending
 	// Awaited are the waiting runs whose wait for a slot was announced.
 	Awaited []RunID
-	// Parts of a checkpoint whose last part is still to come.
-	Parts []byte
+	// Parts of a checkpoint whose last part is still to come; nil = none.
+	Parts *[]byte
 	// SinceCheckpoint counts ledger records since the last checkpoint.
 	SinceCheckpoint int
 }
@@ -92,37 +92,41 @@ type Live struct {
 	Epoch uint64
 	// NextSeq is the number of the next output item.
 	NextSeq uint64
-	// Recovered: Recover has been decided, commands may come.
-	Recovered bool
-	// Draining: no new turn is admitted and none is started.
-	Draining bool
 	// CheckpointAt: no checkpoint is tried before so many records; the last one was too large.
 	CheckpointAt int
-	// Held: open turns outlived a restart and wait for a user's word.
-	Held bool
-	// Settling: the one turn that waits is given time for more of its kind; Settles counts these times.
-	Settling bool
-	Settles  uint64
-	// Asked is the request for a slot that is under way; the zero value = none. Asks counts them.
+	// Settles and Asks count the times of settling and the requests for slots, so that a timer of an older one is told apart.
+	Settles, Asks uint64
+	// Asked is the request for a slot that is under way; the zero value = none.
 	Asked AskSlot
-	Asks  uint64
 	// Working is the run whose attempt has its slot: only its reports count.
 	Working RunID
-	// Starts of the attempt that failed; Restarting: it is between two of them, and no runner exists.
-	Starts     int
-	Restarting bool
-	// AfterCrash: the next attempt of the active run is a recovery from a crash.
-	AfterCrash bool
 	// Phase of the active run, as published.
 	Phase messages.Phase
 	// Accepted are the offered turns that the active run has accepted and not yet asked for.
 	Accepted []messages.TurnID
-	// Streamed: the active run has streamed text since this activation began, in this attempt or an earlier one.
-	Streamed bool
 	// Actions of the active run's tools, as published.
 	Actions []*messages.ToolAction
 	// Text that the active run's attempt has streamed so far.
 	Text Text
+
+	// The flags stand together: an idle session is kept small.
+
+	// Recovered: Recover has been decided, commands may come.
+	Recovered bool
+	// Draining: no new turn is admitted and none is started.
+	Draining bool
+	// Held: open turns outlived a restart and wait for a user's word.
+	Held bool
+	// Settling: the one turn that waits is given time for more of its kind.
+	Settling bool
+	// Restarting: the attempt is between two starts, and no runner exists.
+	Restarting bool
+	// AfterCrash: the next attempt of the active run is a recovery from a crash.
+	AfterCrash bool
+	// Streamed: the active run has streamed text since this activation began, in this attempt or an earlier one.
+	Streamed bool
+	// Starts of the attempt that failed.
+	Starts uint8
 }
 
 // Open says whether the session has unfinished turns.

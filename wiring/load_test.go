@@ -203,8 +203,8 @@ func TestUnknownVariablesAreWarnings(t *testing.T) {
 func TestEverySettingCanComeFromEachSource(t *testing.T) {
 	t.Parallel()
 	for _, s := range wiring.Settings() {
-		if s.Env == "" { // lists of objects, which only a file can hold: TestProvidersAreReadFromAFile
-			require.Contains(t, s.Key, "providers")
+		if s.Env == "" { // lists of objects, which only a file can hold: TestProvidersAreReadFromAFile, TestMCPServers…
+			require.Regexp(t, `^(providers|mcp\.servers)`, s.Key)
 			require.NotEmpty(t, s.Doc, s.Key)
 			continue
 		}

@@ -176,6 +176,7 @@ func TestPartsStopInReverseOfTheirNeed(t *testing.T) {
 		"wiring.serve.func2()", // drains: see TestStopDrainsBeforeItCloses
 		"actors/gateway.(*Gateway).Stop",
 		"actors/directory.(*Directory).Stop",
+		"wiring.MCP.toolServers.func2()", // calls of tools have ended with their sessions
 		"actors/kernel.(*System).Shutdown",
 		"wiring.newJournal.func1()",
 	}, record.stopped)

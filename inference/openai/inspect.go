@@ -72,7 +72,9 @@ func (p *Provider) Inspect(ctx context.Context, trial Trial, report func(inferen
 	}
 	p.limitTokens(&request, trial.MaxTokens)
 	c := &call{ctx: ctx, name: p.config.Name, report: report}
-	completion, err := c.run(p.config, chat(request))
+	how := chat(request)
+	how.tools = false // what is wrong with calls is told beside the rest
+	completion, err := c.run(p.config, how)
 	inspection := Inspection{Completion: completion, Bytes: c.guard.received()}
 	inspection.Calls, inspection.CallsErr = c.tools.finish()
 	if c.guard != nil && c.guard.status != 0 {

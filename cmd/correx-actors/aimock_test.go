@@ -110,7 +110,7 @@ func TestAIMockFailuresAreNotTakenForAnswers(t *testing.T) {
 	t.Parallel()
 	provider := startAIMock(t)
 	m := newMachine(t)
-	m.serve("--set", "provider=openai", "--set", "openai.base_url="+provider, "--set", "openai.model=gpt-4o-mini")
+	m.serve("--set", "provider=openai", "--set", "openai.base_url="+provider, "--set", "openai.model=gpt-4o-mini", "--set", "breaker.failures=100")
 	for text, want := range map[string]struct{ outcome, code string }{
 		"cut it short please":  {"incomplete", "truncated"},
 		"too many of them":     {"failed", "provider_rate_limited"},

@@ -274,7 +274,7 @@ func (c *call) take(raw []byte) error {
 		return broken
 	}
 	if got.Model != "" {
-		c.completion.Model = inference.Bound(got.Model, maxName)
+		c.completion.Model = c.guard.config.cleanName(got.Model)
 	}
 	if u := got.Usage; u != nil {
 		c.count(u.Input, u.Output)
@@ -288,7 +288,7 @@ func (c *call) take(raw []byte) error {
 		}
 		c.choices = true
 		if choice.FinishReason != "" {
-			c.completion.FinishReason = inference.Bound(choice.FinishReason, maxName)
+			c.completion.FinishReason = c.guard.config.cleanName(choice.FinishReason)
 		}
 		said := choice.Delta
 		if choice.Message != nil {

@@ -47,7 +47,7 @@ func (g *guard) Do(req *http.Request) (*http.Response, error) {
 	}
 	g.header, g.status = resp.Header, resp.StatusCode
 	if g.config.Observe != nil {
-		g.config.Observe(req.Context(), responseOf(g.status, g.header))
+		g.config.Observe(req.Context(), g.config.responseOf(g.status, g.header))
 	}
 	body := resp.Body
 	resp.Body = nil
@@ -82,7 +82,7 @@ func (g *guard) stream(body io.ReadCloser) (io.ReadCloser, error) {
 	if g.status == http.StatusNoContent || g.status == http.StatusResetContent {
 		return nil, g.fault(inference.KindTruncated, "an answer without content")
 	}
-	if encoding := encoded(g.header); encoding != "" {
+	if encoding := g.config.encoded(g.header); encoding != "" {
 		return nil, g.fault(inference.KindProvider, "a body in the encoding %s, which was not asked for", encoding)
 	}
 	kind, _, _ := mime.ParseMediaType(g.header.Get("Content-Type"))
@@ -193,7 +193,7 @@ func (g *guard) problem(p problem) *inference.Error {
 		message = "an error without a text"
 	}
 	err := g.fault(kindOf(g.status, p), "")
-	err.Message = inference.CleanMessage(message, g.config.APIKey)
+	err.Message = g.config.clean(message)
 	if p.status != 0 {
 		err.Status = p.status
 	}
@@ -219,7 +219,8 @@ func (g *guard) cut(cause error) *inference.Error {
 // fault makes an error with what the headers tell.
 func (g *guard) fault(kind inference.Kind, format string, args ...any) *inference.Error {
 	err := fault(kind, g.config.Name, format, args...)
-	err.Status, err.RetryAfter, err.RequestID = g.status, retryAfter(g.header), requestID(g.header)
+	err.Message = g.config.clean(err.Message)
+	err.Status, err.RetryAfter, err.RequestID = g.status, retryAfter(g.header), g.config.requestID(g.header)
 	return err
 }
 
@@ -241,14 +242,14 @@ func (g *guard) unreachable(cause error) *inference.Error {
 		}
 	}
 	return &inference.Error{
-		Kind: kind, Limit: limit, Provider: g.config.Name, Message: inference.CleanMessage(cause.Error(), g.config.APIKey), Err: cause,
+		Kind: kind, Limit: limit, Provider: g.config.Name, Message: g.config.clean(cause.Error()), Err: cause,
 	}
 }
 
-func requestID(header http.Header) string {
+func (c Config) requestID(header http.Header) string {
 	for _, key := range []string{"X-Request-Id", "Request-Id", "Apim-Request-Id", "Cf-Ray"} {
 		if id := header.Get(key); id != "" {
-			return inference.CleanMessage(inference.Bound(id, 128))
+			return inference.Bound(c.clean(id), 128)
 		}
 	}
 	return ""

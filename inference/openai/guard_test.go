@@ -123,3 +123,25 @@ func TestRetryAfterIsReadInAllItsForms(t *testing.T) {
 		require.Equal(t, want, retryAfter(http.Header{"Retry-After": {value}}), value)
 	}
 }
+
+func TestNamesThatServersGiveAreClean(t *testing.T) {
+	t.Parallel()
+	const secret = "plain0key1of2no3shape"
+	body := `data: {"model":"\u001b[31mevil ` + secret + `","choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"\u001b[2J\nreason ` + secret + `"}]}` + "\n\n"
+	provider, err := New(Config{Model: "m", APIKey: secret, HTTPClient: &http.Client{Transport: doer{contentType: "text/event-stream", body: []byte(body), piece: 99}}})
+	require.NoError(t, err)
+	seen, err := provider.Inspect(t.Context(), Trial{User: "hi"}, func(inference.Event) error { return nil })
+	require.NoError(t, err)
+	require.Equal(t, "[31mevil [redacted]", seen.Model)
+	require.Equal(t, "[2J reason [redacted]", seen.FinishReason)
+	require.Equal(t, "[redacted]", Config{APIKey: secret}.requestID(http.Header{"X-Request-Id": {secret}}))
+}
+
+func TestBaseURLHasNoQuery(t *testing.T) {
+	t.Parallel()
+	for _, base := range []string{"https://a.invalid/v1?key=secret", "https://a.invalid/v1?", "https://a.invalid/v1#x"} {
+		_, err := New(Config{BaseURL: base})
+		require.Equal(t, inference.KindConfig, inference.KindOf(err), base)
+		require.NotContains(t, err.Error(), "secret")
+	}
+}

@@ -78,7 +78,7 @@ func (p *Provider) Inspect(ctx context.Context, trial Trial, report func(inferen
 	inspection := Inspection{Completion: completion, Bytes: c.guard.received()}
 	inspection.Calls, inspection.CallsErr = c.tools.finish()
 	if c.guard != nil && c.guard.status != 0 {
-		inspection.Response, inspection.Done = responseOf(c.guard.status, c.guard.header), c.guard.done()
+		inspection.Response, inspection.Done = p.config.responseOf(c.guard.status, c.guard.header), c.guard.done()
 	}
 	return inspection, err
 }

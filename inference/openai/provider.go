@@ -86,6 +86,10 @@ func (c Config) Validate() error {
 	if base, err := url.Parse(c.BaseURL); c.BaseURL != "" && (err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https") {
 		faults = append(faults, errors.New("base URL is not an absolute http or https URL"))
 	}
+	if base, err := url.Parse(c.BaseURL); err == nil && (base.RawQuery != "" || base.ForceQuery || base.Fragment != "") {
+		// Paths are appended to it; and what stands there is as a rule a key, which is not hidden where URLs are shown.
+		faults = append(faults, errors.New("base URL has a query or a fragment"))
+	}
 	if c.API != "" && !c.API.Valid() {
 		faults = append(faults, fmt.Errorf("API is %q, want chat or responses", c.API))
 	}
@@ -194,6 +198,12 @@ func (c Config) client(doer openai.HTTPDoer) *openai.Client {
 	config.HTTPClient = doer
 	return openai.NewClientWithConfig(config)
 }
+
+// clean makes what the server sent fit to be shown.
+func (c Config) clean(text string) string { return inference.CleanMessage(text, c.APIKey) }
+
+// cleanName is clean for names of things.
+func (c Config) cleanName(text string) string { return inference.Bound(c.clean(text), maxName) }
 
 // fault makes an error of this provider; format must not quote what the server sent.
 func fault(kind inference.Kind, name, format string, args ...any) *inference.Error {

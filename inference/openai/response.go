@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/correx/correx-actors/inference"
 )
 
 // Response is what the headers of an answer or a refusal tell.
@@ -33,10 +31,10 @@ type RateLimit struct {
 }
 
 // responseOf reads the headers.
-func responseOf(status int, header http.Header) Response {
+func (c Config) responseOf(status int, header http.Header) Response {
 	return Response{
-		Status: status, ContentType: inference.CleanMessage(inference.Bound(header.Get("Content-Type"), maxName)),
-		RequestID: requestID(header), RetryAfter: retryAfter(header),
+		Status: status, ContentType: c.cleanName(header.Get("Content-Type")),
+		RequestID: c.requestID(header), RetryAfter: retryAfter(header),
 		Requests: rateLimit(header, "Requests"), Tokens: rateLimit(header, "Tokens"),
 	}
 }
@@ -90,10 +88,10 @@ func reset(text string) time.Duration {
 }
 
 // encoded is the encoding of a body that was to have none; "" = it has none.
-func encoded(header http.Header) string {
+func (c Config) encoded(header http.Header) string {
 	encoding := strings.ToLower(strings.TrimSpace(header.Get("Content-Encoding")))
 	if encoding == "identity" {
 		return ""
 	}
-	return inference.CleanMessage(inference.Bound(encoding, maxName))
+	return c.cleanName(encoding)
 }

@@ -50,7 +50,7 @@ func TestRateLimitsAreReadInAllTheirForms(t *testing.T) {
 		for key, value := range row.header {
 			header.Set(key, value)
 		}
-		response := responseOf(http.StatusOK, header)
+		response := Config{}.responseOf(http.StatusOK, header)
 		require.Equal(t, row.requests, response.Requests, name)
 		require.Equal(t, row.tokens, response.Tokens, name)
 	}

@@ -116,7 +116,7 @@ func (c *call) takeResponse(raw []byte) error {
 		return broken
 	}
 	if got.Response != nil && got.Response.Model != "" {
-		c.completion.Model = inference.Bound(got.Response.Model, maxName)
+		c.completion.Model = c.guard.config.cleanName(got.Response.Model)
 	}
 	switch got.Type { //nolint:exhaustive // All others are signs of life.
 	case openai.ResponseStreamEventOutputTextDelta, openai.ResponseStreamEventRefusalDelta:
@@ -157,7 +157,7 @@ func (c *call) lastEvent(got responseEvent) error {
 	case openai.ResponseStreamEventIncomplete:
 		c.completion.FinishReason = "incomplete"
 		if r.Incomplete != nil && r.Incomplete.Reason != "" {
-			c.completion.FinishReason = inference.Bound(r.Incomplete.Reason, maxName)
+			c.completion.FinishReason = c.guard.config.cleanName(r.Incomplete.Reason)
 		}
 		if known, ok := incompleteReasons[c.completion.FinishReason]; ok {
 			c.completion.FinishReason = known

@@ -1,6 +1,7 @@
 package llmserver
 
 import (
+	"strings"
 	"time"
 
 	"github.com/correx/correx-actors/inference"
@@ -112,6 +113,16 @@ func errorEvents() []Quirk {
 			Name: "error_secret", About: "an error that quotes the key",
 			Response: says(`data: {"error":{"message":"bad key ` + apiKey + ` given","code":"invalid_api_key"}}` + "\n\n"),
 			Want:     Want{Kind: inference.KindAuth, Says: "bad key [redacted] given"},
+		},
+		{
+			Name: "error_secret_hidden", About: "an error that quotes the key with a control character in each gap",
+			Response: says(`data: {"error":{"message":` + quote("bad key "+strings.Join(strings.Split(apiKey, ""), "\x01")+" given") + `,"code":"invalid_api_key"}}` + "\n\n"),
+			Want:     Want{Kind: inference.KindAuth, Says: "bad key [redacted] given"},
+		},
+		{
+			Name: "error_secret_far", About: "an error that quotes the key behind as many spaces as a bound would leave half of it",
+			Response: says(`data: {"error":{"message":` + quote(strings.Repeat(" ", 8*inference.MessageLimit-len(apiKey)/2)+apiKey) + `,"code":"invalid_api_key"}}` + "\n\n"),
+			Want:     Want{Kind: inference.KindAuth, Says: "invalid_api_key: [redacted]"},
 		},
 	}
 }

@@ -273,6 +273,9 @@ func (c *call) take(raw []byte) error {
 		broken.Err = err
 		return broken
 	}
+	if err := c.stray(raw); err != nil {
+		return err
+	}
 	if got.Model != "" {
 		c.completion.Model = c.guard.config.cleanName(got.Model)
 	}
